@@ -26,7 +26,9 @@ typedef struct {
     bool       insecure_http;
 } tg_netguard_allow_t;
 
-/* Own listen address; port 0 = every port. */
+/* Own listen address; port 0 = every port. The unspecified address stands for
+ * loopback here: name the addresses of the interfaces besides. An own address is
+ * own on every port until an allow entry covers it; then only on its port. */
 typedef struct {
     tg_addr_t  addr;
     uint16_t   port;
@@ -39,10 +41,13 @@ typedef struct {
     size_t                      own_count;
     const tg_str_t             *own_hosts;      /* lower case; "*.name" allowed */
     size_t                      own_host_count;
+    const uint16_t             *ports;          /* ports of public addresses; */
+    size_t                      port_count;     /* none given: 443 and 8443 */
 } tg_netguard_t;
 
 typedef struct {
     bool         allowed;
+    bool         port_only;       /* refused for the port alone */
     bool         insecure_http;   /* http is permitted to this address and port */
     const char  *code;            /* "address_not_allowed" or NULL */
     const char  *reason;          /* static, e.g. "private 10.0.0.0/8" */
@@ -63,10 +68,13 @@ bool tg_netguard_cidr_parse(tg_str_t text, tg_addr_t *network, unsigned *prefix)
 tg_netguard_verdict_t tg_netguard_judge(const tg_netguard_t *guard,
     const tg_addr_t *addr, uint16_t port);
 
-/* True when the host name (lower case, no final dot) is one of our own and no
- * allow entry is meant to open it: own names are never reachable by name unless
- * the address that they give is opened with its port. */
+/* True when the host name (lower case, no final dot) is one of our own. Such a name
+ * is refused whatever it resolves to; an own service that the operator opened is
+ * reached by its address and port, or by another name. */
 bool tg_netguard_own_host(const tg_netguard_t *guard, tg_str_t host);
+
+/* True for the ports of public addresses. */
+bool tg_netguard_port_public(const tg_netguard_t *guard, uint16_t port);
 
 /* True when some allow entry lists this port, so that a URL may name it. */
 bool tg_netguard_port_listed(const tg_netguard_t *guard, uint16_t port);

@@ -24,7 +24,8 @@ typedef struct {
     tg_str_t   target;                      /* path and query inside the text */
 } tg_url_t;
 
-/* Parses text; url->target points into it. On failure returns TG_E_INVALID and
+/* Parses text; url->target points into it. Only bytes that RFC 3986 lets stand in a
+ * URL are taken: blanks, quotes, braces and all beyond ASCII must be escaped. On failure returns TG_E_INVALID and
  * *code: invalid_url, url_not_https (another scheme than http/https). http is
  * parsed and left to the caller to judge. */
 tg_rc_e tg_url_parse(tg_str_t text, tg_url_t *url, const char **code);
@@ -33,5 +34,9 @@ tg_rc_e tg_url_parse(tg_str_t text, tg_url_t *url, const char **code);
  * NULL when it may go on to the resolver; else url_not_https,
  * url_port_not_allowed, address_not_allowed. */
 const char *tg_url_judge(const tg_url_t *url, const tg_netguard_t *guard);
+
+/* True when the path of target (its query is not looked at) has a segment that is
+ * "." or "..", also written with %2e. */
+bool tg_url_dot_segment(tg_str_t target);
 
 #endif /* TG_URL_H */
