@@ -15,6 +15,8 @@
 #define TG_FRAME_HEAD  8
 #define TG_FRAME_MAX   (256 * 1024)    /* bytes of a payload */
 #define TG_FRAME_PROTOCOL  1
+/* What a reader keeps: a record that is not whole yet and one read behind it. */
+#define TG_FRAME_PENDING_MAX  (2 * (TG_FRAME_HEAD + TG_FRAME_MAX))
 
 typedef enum {
     TG_FRAME_HELLO = 1,    /* both ways: {"protocol":1,…} */
@@ -36,7 +38,9 @@ typedef struct {
 
 typedef struct {
     tg_buf_t  pending;
-    bool      failed;
+    size_t    taken;       /* bytes of pending that next has given out */
+    size_t    checked;     /* where the first head lies that feed has not judged */
+    bool      failed;      /* sticky: the peer speaks something else */
 } tg_frame_reader_t;
 
 
@@ -44,12 +48,17 @@ void tg_frame_reader_init(tg_frame_reader_t *reader);
 void tg_frame_reader_free(tg_frame_reader_t *reader);
 
 /* Adds bytes that were read. TG_E_SYNTAX for an unknown type or a length over
- * TG_FRAME_MAX (seen in the head, before anything of that size is kept). */
+ * TG_FRAME_MAX (seen in the head, before anything of that size is kept); from
+ * then on nothing more is given out. TG_E_LIMIT over TG_FRAME_PENDING_MAX: the
+ * caller did not take what was whole. */
 tg_rc_e tg_frame_feed(tg_frame_reader_t *reader, const void *data, size_t len);
 
-/* Takes the next whole record: TG_OK, or TG_AGAIN when there is none. The payload
- * lives until the next feed. */
+/* Takes the next whole record: TG_OK, TG_AGAIN when there is none, TG_E_SYNTAX
+ * after a failed feed. The payload lives until the next feed. */
 tg_rc_e tg_frame_next(tg_frame_reader_t *reader, tg_frame_t *frame);
+
+/* True while bytes of a record that is not whole lie in the reader. */
+bool tg_frame_partial(const tg_frame_reader_t *reader);
 
 /* Appends one record. TG_E_LIMIT when payload is over TG_FRAME_MAX. */
 tg_rc_e tg_frame_write(tg_buf_t *out, tg_frame_type_e type, uint16_t stream,
