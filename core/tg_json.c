@@ -37,6 +37,7 @@ tg_json_load(tg_str_t text, tg_json_error_t *error)
 {
     size_t        offset;
     json_t       *value;
+    const char   *nul;
     json_error_t  e;
 
     *error = (tg_json_error_t) { 0, 1, NULL };
@@ -54,6 +55,12 @@ tg_json_load(tg_str_t text, tg_json_error_t *error)
     /* jansson recurses far deeper than is allowed here */
     if (tg_json_too_deep(text, &offset)) {
         return tg_json_refuse(text, error, offset, "depth over 128");
+    }
+
+    /* and takes one outside a string for the end of the text */
+    nul = memchr(text.data, '\0', text.len);
+    if (nul != NULL) {
+        return tg_json_refuse(text, error, (size_t) (nul - text.data), "NUL byte");
     }
 
     value = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
