@@ -11,7 +11,8 @@
 #include "tg_buf.h"
 
 
-#define TG_SSE_MAX_EVENT  (4 * 1024 * 1024)   /* bytes of one event's data */
+#define TG_SSE_MAX_EVENT  (4 * 1024 * 1024)   /* bytes of one event's lines, comments
+                                                 and line ends aside */
 
 typedef struct {
     tg_str_t  event;     /* "" when the field is absent */
@@ -20,7 +21,8 @@ typedef struct {
 } tg_sse_event_t;
 
 /* Called for each event with data; strings live during the call. Not TG_OK stops
- * the parser, which returns that value. */
+ * the parser, which returns that value; the bytes from event->end on may be fed
+ * later. */
 typedef tg_rc_e (*tg_sse_event_pt)(void *ctx, const tg_sse_event_t *event);
 
 typedef struct {
@@ -31,6 +33,7 @@ typedef struct {
     tg_buf_t  event;
     bool      has_data;
     size_t    total;        /* bytes of the event under way, for the bound */
+    tg_rc_e   error;        /* sticky: over the bound or out of memory */
 } tg_sse_t;
 
 
@@ -39,7 +42,8 @@ void tg_sse_free(tg_sse_t *sse);
 
 /* Parses len bytes; calls on_event for every event that is complete. TG_OK,
  * TG_E_LIMIT (event over TG_SSE_MAX_EVENT), TG_E_NOMEM or what on_event said.
- * Comments and unknown fields are passed over; events without data are skipped. */
+ * Comments and unknown fields are passed over; events without a data line are
+ * skipped, one with an empty data line is reported with empty data. */
 tg_rc_e tg_sse_feed(tg_sse_t *sse, const char *data, size_t len,
     tg_sse_event_pt on_event, void *ctx);
 
