@@ -10,7 +10,7 @@
 
 
 #define TG_SIGN_TOLERANCE_S   300
-#define TG_SIGN_KEY_MAX       64
+#define TG_SIGN_KEY_MAX       96     /* 24 to 64 are usual */
 #define TG_SIGN_SECRET_MAX    160     /* characters of "whsec_…" */
 
 typedef struct {
@@ -21,7 +21,8 @@ typedef struct {
 /* Reads "whsec_<base64>" (the prefix is optional). TG_E_INVALID otherwise. */
 tg_rc_e tg_sign_key_parse(tg_str_t secret, tg_sign_key_t *key);
 
-/* Appends "v1,<base64>" of id.timestamp.body. */
+/* Appends "v1,<base64>" of id.timestamp.body. TG_E_INVALID for an id that is empty
+ * or holds a dot, and for a negative timestamp. */
 tg_rc_e tg_sign(const tg_sign_key_t *key, tg_str_t id, int64_t timestamp,
     tg_str_t body, tg_buf_t *out);
 
