@@ -18,9 +18,15 @@
 #define TG_SHAPE_DEFAULT_ITEMS  10
 #define TG_SHAPE_RESULT_MAX     4096            /* bytes of the JSON */
 #define TG_SHAPE_BODY_MAX       (1024 * 1024)   /* bytes after decoding */
+#define TG_SHAPE_PATH_MAX       256             /* bytes */
+#define TG_SHAPE_LABEL_CHARS    100
+#define TG_SHAPE_MESSAGE_CHARS  500             /* of empty_message */
 
-/* Checks config.response. NULL when fine, else a 422 code (too_many_fields,
- * invalid_value, unknown_field) with the place in pointer[]. */
+/*
+ * Checks config.response (NULL: none). A path is keys joined by dots, a number for
+ * an element of an array, "\." for a dot inside a key. NULL when fine, else a 422
+ * code (too_many_fields, invalid_value, unknown_field) with the place in pointer[].
+ */
 const char *tg_shape_check(const json_t *response, char *pointer, size_t cap);
 
 /*
