@@ -30,6 +30,9 @@ typedef struct {
     ngx_str_t         ca_file;        /* empty: the system's bundle */
     ngx_str_t         user_agent;
     ngx_array_t      *hosts;          /* of ngx_toolgate_host_t; NULL: no file */
+    /* 0: no encoding is asked for and an encoded answer is unreadable. 1: gzip
+     * is asked for and decoded, bounded by what comes out of it. */
+    unsigned          accept_gzip:1;
 } ngx_toolgate_client_conf_t;
 
 typedef struct {
@@ -59,6 +62,8 @@ typedef struct {
     ngx_str_t         content_type;
     ngx_str_t         body;           /* decoded */
     ngx_str_t         address;        /* text of the peer used, "" if none */
+    /* how long look-up, connect and handshake took (0 on a kept connection);
+     * first byte and total are counted from the start of the call */
     ngx_msec_t        dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms;
     unsigned          bytes_sent:1;   /* some byte of the request left */
 } ngx_toolgate_client_result_t;
@@ -66,7 +71,8 @@ typedef struct {
 typedef struct ngx_toolgate_call_s  ngx_toolgate_call_t;
 
 /* Called once from the event loop, never from inside start; result lives in the
- * pool that was given to start. */
+ * pool that was given to start. The pool may be destroyed inside. The event is
+ * the client's own, so an HTTP caller runs its posted requests afterwards. */
 typedef void (*ngx_toolgate_call_done_pt)(void *data,
     ngx_toolgate_client_result_t *result);
 

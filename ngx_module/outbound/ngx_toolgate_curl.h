@@ -1,0 +1,57 @@
+/*
+ * One libcurl multi handle a worker on nginx's event loop. A transfer is an easy
+ * handle with a place in it; whoever owns the transfer sets the handle's options
+ * and gets one callback when it is over. It knows nothing of addresses, answers or
+ * calls.
+ */
+
+#ifndef NGX_TOOLGATE_CURL_H
+#define NGX_TOOLGATE_CURL_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+
+#include <curl/curl.h>
+
+
+#define NGX_TOOLGATE_CURL_MAX_TRANSFERS    512     /* at one time in a worker */
+#define NGX_TOOLGATE_CURL_MAX_IDLE         64      /* kept connections */
+#define NGX_TOOLGATE_CURL_MAX_FREE         64      /* kept easy handles */
+
+typedef struct ngx_toolgate_transfer_s  ngx_toolgate_transfer_t;
+
+/* Called once from the event loop, when curl has let go of the transfer. The
+ * handle is still there, for its facts, until ngx_toolgate_curl_close. */
+typedef void (*ngx_toolgate_transfer_done_pt)(void *data, CURLcode rc);
+
+struct ngx_toolgate_transfer_s {
+    CURL                           *easy;      /* NULL: not open */
+    ngx_toolgate_transfer_done_pt   done;
+    void                           *data;
+    ngx_queue_t                     queue;     /* running, ready or open */
+    CURLcode                        rc;
+    unsigned                        added:1;   /* curl has it */
+    unsigned                        ready:1;   /* over, done not called yet */
+};
+
+
+ngx_int_t ngx_toolgate_curl_init_worker(ngx_cycle_t *cycle);
+void ngx_toolgate_curl_exit_worker(ngx_cycle_t *cycle);
+
+/* Gives the transfer a clean handle. NGX_BUSY: too many at one time; NGX_ERROR:
+ * out of memory, or this process runs no transfers. */
+ngx_int_t ngx_toolgate_curl_open(ngx_toolgate_transfer_t *transfer,
+    ngx_toolgate_transfer_done_pt done, void *data);
+
+/* Sets an open transfer going. */
+ngx_int_t ngx_toolgate_curl_start(ngx_toolgate_transfer_t *transfer);
+
+/* Ends a transfer in whatever state and takes its handle back; keep says that it
+ * went well and the handle may serve again. Not to be called by curl's callbacks. */
+void ngx_toolgate_curl_close(ngx_toolgate_transfer_t *transfer, ngx_uint_t keep);
+
+/* Stands in as the "connection" of events that have none. */
+extern ngx_connection_t  ngx_toolgate_no_connection;
+
+#endif /* NGX_TOOLGATE_CURL_H */
