@@ -18,12 +18,15 @@
 #define TG_DELTA_MAX_ARGUMENTS  (1024 * 1024)      /* of one call */
 #define TG_DELTA_MAX_NAME       128
 #define TG_DELTA_MAX_ID         512
+#define TG_DELTA_ERROR_CHARS    500                /* of an in-band error's message */
+#define TG_DELTA_DIRECT_MAX     (64 * 1024)        /* longer events are read as a tree */
 
 typedef enum {
     TG_DELTA_OPEN = 0,     /* chunks may come */
     TG_DELTA_DONE,         /* [DONE] was read */
     TG_DELTA_EOF,          /* the stream ended without [DONE] */
-    TG_DELTA_ERROR         /* an error object, or a chunk that is no JSON object */
+    TG_DELTA_ERROR         /* an error object, a chunk that is no JSON object, or a
+                              bound that was passed: the turn can never be whole */
 } tg_delta_end_e;
 
 typedef struct {
@@ -51,11 +54,13 @@ typedef struct {
     bool              has_refusal;
     tg_delta_call_t  *calls;
     size_t            call_count;
+    size_t            call_cap;
     char              finish_reason[32]; /* "" until one came */
     tg_delta_usage_t  usage;
     tg_delta_end_e    end;
     tg_buf_t          error;             /* message of an in-band error, bounded */
     bool              legacy_function;   /* the call came as function_call */
+    tg_buf_t          scratch;           /* the event under way, strings decoded */
 } tg_delta_t;
 
 /* What one event added to what a reader would show. Strings live until the next
@@ -75,14 +80,16 @@ void tg_delta_free(tg_delta_t *delta);
 
 /*
  * Takes the data of one SSE event. TG_OK; TG_E_SYNTAX when it is no JSON object
- * (not [DONE] either) or an error object: delta->end is then TG_DELTA_ERROR;
- * TG_E_LIMIT over a bound; TG_E_NOMEM. Tool calls and text that come after the
- * finish reason are dropped; usage is still taken.
+ * (not [DONE] either) or an error object; TG_E_LIMIT over a bound; TG_E_NOMEM.
+ * After a failure delta->end is TG_DELTA_ERROR, delta->error says why and every
+ * call fails. Blank data is passed over. Tool calls and text that come after the
+ * finish reason are dropped; usage is still taken. Nothing is taken after [DONE].
  */
 tg_rc_e tg_delta_event(tg_delta_t *delta, tg_str_t data, tg_delta_news_t *news);
 
-/* Takes a whole non-stream chat.completion body instead. arguments given as an
- * object are kept as JSON text; content parts are joined. */
+/* Takes a whole non-stream chat.completion body instead; end is then DONE. Each
+ * element of tool_calls is a call of its own, whatever its id. arguments given as
+ * an object are kept as JSON text; content parts are joined. */
 tg_rc_e tg_delta_whole(tg_delta_t *delta, tg_str_t body);
 
 /* Says that the stream has ended; sets TG_DELTA_EOF unless it ended before. */

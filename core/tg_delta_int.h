@@ -1,0 +1,71 @@
+/*
+ * What the parts of tg_delta share: a chunk as plain facts. Two readers fill it,
+ * one directly from the text for the shapes that come with each token and one
+ * from a JSON tree for all others; tg_delta.c folds it without knowing which.
+ */
+
+#ifndef TG_DELTA_INT_H
+#define TG_DELTA_INT_H
+
+#include <jansson.h>
+
+#include "tg_delta.h"
+
+
+/* One element of tool_calls. Strings are borrowed; empty ones count as absent. */
+typedef struct {
+    bool           has_index;
+    int64_t        index;
+    tg_str_t       id;
+    tg_str_t       name;
+    tg_str_t       arguments;
+    const json_t  *arguments_value;    /* when they are no string; else NULL */
+} tg_delta_piece_t;
+
+typedef struct {
+    bool               has_content;
+    bool               has_refusal;
+    bool               has_error;
+    bool               has_legacy;
+    bool               fresh;              /* each piece is a call of its own */
+    tg_str_t           content;
+    tg_str_t           refusal;
+    tg_str_t           reasoning;
+    tg_str_t           finish_reason;
+    tg_str_t           error;
+    const json_t      *content_parts;      /* when content is an array; else NULL */
+    tg_delta_piece_t   legacy;             /* function_call */
+    tg_delta_usage_t   usage;
+    size_t             piece_count;
+    tg_delta_piece_t   pieces[TG_DELTA_MAX_CALLS];
+} tg_delta_chunk_t;
+
+
+/* Empties a chunk, the pieces aside: piece_count says how many are valid. */
+void tg_delta_chunk_clear(tg_delta_chunk_t *chunk);
+
+/*
+ * Reads a chunk of a common shape. TG_OK; TG_AGAIN when the text is anything
+ * else, right or wrong: it must then be read as a tree; TG_E_NOMEM. Strings of
+ * the chunk lie in scratch.
+ */
+tg_rc_e tg_delta_read_direct(tg_str_t text, tg_buf_t *scratch,
+    tg_delta_chunk_t *chunk);
+
+/*
+ * Reads any chunk (or, when whole is true, a chat.completion). TG_OK, TG_E_SYNTAX
+ * when it is no JSON object, TG_E_LIMIT. *root holds what the chunk borrows: the
+ * caller drops it after the fold, whatever is returned. as_message: a message may
+ * stand for a missing delta.
+ */
+tg_rc_e tg_delta_read_tree(tg_str_t text, bool whole, bool as_message, json_t **root,
+    tg_delta_chunk_t *chunk);
+
+/* Appends the texts of an array of content parts to the three buffers. */
+void tg_delta_join_parts(const json_t *parts, tg_delta_t *delta);
+
+/* Adds what the chunk says to the message. */
+tg_rc_e tg_delta_fold(tg_delta_t *delta, const tg_delta_chunk_t *chunk,
+    tg_delta_news_t *news);
+
+#endif /* TG_DELTA_INT_H */
