@@ -74,29 +74,42 @@ typedef struct {
     unsigned       round;                 /* from 1: this call's round */
     unsigned       max_rounds;
     unsigned       position;              /* from 0: place among the round's calls */
-    bool           caller_owned;          /* the request's own tool: checks 1, 2, 6 only */
+    bool           caller_owned;          /* the request's own tool: checks 1, 2, 6 only;
+                                             the agent's switches are not its own */
 } tg_policy_facts_t;
 
 typedef struct {
     bool         allowed;
     bool         ask_limit;     /* checks 1-6 passed; ask the store, then again */
-    tg_check_e   check;         /* which one refused; NONE when allowed */
-    const char  *code;          /* static; NULL when allowed */
+    tg_check_e   check;         /* which one refused; NONE when allowed or ask_limit */
+    const char  *code;          /* static; NULL when allowed or ask_limit */
 } tg_policy_verdict_t;
 
 
-/* Decides. Facts of a check that is not reached are not looked at. */
+/*
+ * Decides. Facts of a check that is not reached are not looked at. Checks 3 and 4
+ * pass escalations, which are never gated. max_rounds has been brought into
+ * 1..TG_POLICY_MAX_ROUNDS by the caller. Check 8 comes after 7: a call that it
+ * refuses has been counted.
+ */
 tg_policy_verdict_t tg_policy_check(const tg_policy_facts_t *facts);
 
 /* Appends what the model gets for a refusal:
- * {"ok":false,"error":{"code":…,"guidance":…}} plus retry_after (rate_limited),
- * result (already_done), ticket (ticket_already_open). */
+ * {"ok":false,"error":{"code":…,"guidance":…}}, in "error" also retry_after
+ * (rate_limited), result (already_done), ticket (ticket_already_open). TG_E_INVALID
+ * when the verdict refuses nothing. */
 tg_rc_e tg_policy_refusal(const tg_policy_facts_t *facts,
     const tg_policy_verdict_t *verdict, tg_buf_t *out);
 
 /* The same envelope for a refusal or failure that was decided elsewhere; the
  * guidance of the code is used when guidance is empty. */
 tg_rc_e tg_policy_envelope(const char *code, tg_str_t guidance, tg_buf_t *out);
+
+/* The sentence for a model that belongs to a code; never NULL. */
+const char *tg_policy_guidance(const char *code);
+
+/* A code that has its own guidance, by place in the table; NULL past the end. */
+const char *tg_policy_code_at(size_t i);
 
 /* Whether a tool is in the list that a segment offers (three separate reasons
  * remove an action; reads that need a verified user are removed without one). */
