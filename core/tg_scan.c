@@ -1,7 +1,8 @@
 /*
  * The state machine of the scanner: checks JSON byte by byte as it arrives and
  * says where keys and values begin and end. It must not know what is done with
- * these facts (tg_scan_record.c) nor how keys are compared (tg_scan_keys.c).
+ * these facts (tg_scan_record.c) nor how keys are compared (tg_scan_keys.c). The
+ * states inside a string are in tg_scan_string.c.
  */
 
 #include "tg_scan_internal.h"
@@ -9,42 +10,24 @@
 #include "tg_scan_text.h"
 
 
-/*
- * A step takes the bytes from p on, moves scan->state and returns where it
- * stopped, or NULL when the input is refused. It may stop before end at any point
- * where another step goes on.
- */
 static const char *tg_scan_step(tg_scan_t *scan, const char *p, const char *end);
 static const char *tg_scan_structure(tg_scan_t *scan, const char *p, const char *end);
-static const char *tg_scan_value(tg_scan_t *scan, const char *p);
+static inline const char *tg_scan_token(tg_scan_t *scan, const char *p, const char *end);
+static const char *tg_scan_value(tg_scan_t *scan, const char *p, const char *end);
 static const char *tg_scan_open(tg_scan_t *scan, const char *p, bool is_object);
 static const char *tg_scan_close(tg_scan_t *scan, const char *p, bool is_object);
 static const char *tg_scan_after_value(tg_scan_t *scan, const char *p);
 static const char *tg_scan_key_start(tg_scan_t *scan, const char *p, const char *end);
-static const char *tg_scan_key_end(tg_scan_t *scan, const char *p);
-static const char *tg_scan_in_text(tg_scan_t *scan, const char *p, const char *end);
-static const char *tg_scan_text_end(tg_scan_t *scan, const char *p);
-static const char *tg_scan_in_character(tg_scan_t *scan, const char *p, const char *end);
-static const char *tg_scan_escape(tg_scan_t *scan, const char *p, const char *end);
-static const char *tg_scan_in_escape(tg_scan_t *scan, const char *p);
-static const char *tg_scan_in_hex(tg_scan_t *scan, const char *p, const char *end);
-static const char *tg_scan_unit(tg_scan_t *scan, const char *p, uint32_t unit);
-static const char *tg_scan_low(tg_scan_t *scan, const char *p, char want,
-    tg_scan_state_e next);
+static const char *tg_scan_text_start(tg_scan_t *scan, const char *p, const char *end);
+static const char *tg_scan_number_start(tg_scan_t *scan, const char *p, const char *end,
+    tg_scan_state_e state);
 static const char *tg_scan_number(tg_scan_t *scan, const char *p, const char *end);
 static bool tg_scan_number_move(tg_scan_t *scan, char c);
 static bool tg_scan_number_complete(tg_scan_state_e state);
+static const char *tg_scan_literal_start(tg_scan_t *scan, const char *p, const char *rest,
+    tg_scan_type_e type);
 static const char *tg_scan_literal(tg_scan_t *scan, const char *p, const char *end);
 static const char *tg_scan_begin(tg_scan_t *scan, const char *p, tg_scan_type_e type);
-static const char *tg_scan_fail(tg_scan_t *scan, const char *p, tg_rc_e rc,
-    const char *reason);
-
-
-static inline size_t
-tg_scan_offset(const tg_scan_t *scan, const char *p)
-{
-    return scan->fed + (size_t) (p - scan->data);
-}
 
 
 tg_rc_e
@@ -106,17 +89,12 @@ tg_scan_step(tg_scan_t *scan, const char *p, const char *end)
         return tg_scan_structure(scan, p, end);
 
     case TG_SCAN_IN_TEXT:
-        return tg_scan_in_text(scan, p, end);
     case TG_SCAN_IN_CHARACTER:
-        return tg_scan_in_character(scan, p, end);
     case TG_SCAN_IN_ESCAPE:
-        return tg_scan_in_escape(scan, p);
     case TG_SCAN_IN_HEX:
-        return tg_scan_in_hex(scan, p, end);
     case TG_SCAN_AT_LOW_BACKSLASH:
-        return tg_scan_low(scan, p, '\\', TG_SCAN_AT_LOW_U);
     case TG_SCAN_AT_LOW_U:
-        return tg_scan_low(scan, p, 'u', TG_SCAN_IN_HEX);
+        return tg_scan_string_step(scan, p, end);
 
     case TG_SCAN_AFTER_MINUS:
     case TG_SCAN_IN_ZERO:
@@ -136,16 +114,27 @@ tg_scan_step(tg_scan_t *scan, const char *p, const char *end)
 }
 
 
-/* One token between blanks. */
+/* Tokens and the blanks between them, as long as no token is left half read. */
 static const char *
 tg_scan_structure(tg_scan_t *scan, const char *p, const char *end)
 {
-    while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') {
-        if (++p == end) {
-            return p;
+    do {
+        while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') {
+            if (++p == end) {
+                return p;
+            }
         }
-    }
 
+        p = tg_scan_token(scan, p, end);
+    } while (p != NULL && p < end && scan->state <= TG_SCAN_AFTER_VALUE);
+
+    return p;
+}
+
+
+static inline const char *
+tg_scan_token(tg_scan_t *scan, const char *p, const char *end)
+{
     scan->blank = false;
 
     switch (scan->state) {
@@ -174,10 +163,10 @@ tg_scan_structure(tg_scan_t *scan, const char *p, const char *end)
         if (*p == ']') {
             return tg_scan_close(scan, p, false);
         }
-        return tg_scan_value(scan, p);
+        return tg_scan_value(scan, p, end);
 
     default:
-        return tg_scan_value(scan, p);
+        return tg_scan_value(scan, p, end);
     }
 
     return tg_scan_fail(scan, p, TG_E_SYNTAX, "invalid syntax");
@@ -185,43 +174,30 @@ tg_scan_structure(tg_scan_t *scan, const char *p, const char *end)
 
 
 static const char *
-tg_scan_value(tg_scan_t *scan, const char *p)
+tg_scan_value(tg_scan_t *scan, const char *p, const char *end)
 {
     switch (*p) {
     case '"':
-        scan->in_key = false;
-        scan->escaped = false;
-        scan->state = TG_SCAN_IN_TEXT;
-        return tg_scan_begin(scan, p, TG_SCAN_STRING);
-
+        return tg_scan_text_start(scan, p, end);
     case '{':
         return tg_scan_open(scan, p, true);
     case '[':
         return tg_scan_open(scan, p, false);
 
     case '-':
-        scan->state = TG_SCAN_AFTER_MINUS;
-        return tg_scan_begin(scan, p, TG_SCAN_NUMBER);
+        return tg_scan_number_start(scan, p, end, TG_SCAN_AFTER_MINUS);
     case '0':
-        scan->state = TG_SCAN_IN_ZERO;
-        return tg_scan_begin(scan, p, TG_SCAN_NUMBER);
+        return tg_scan_number_start(scan, p, end, TG_SCAN_IN_ZERO);
     case '1': case '2': case '3': case '4': case '5':
     case '6': case '7': case '8': case '9':
-        scan->state = TG_SCAN_IN_INTEGER;
-        return tg_scan_begin(scan, p, TG_SCAN_NUMBER);
+        return tg_scan_number_start(scan, p, end, TG_SCAN_IN_INTEGER);
 
     case 't':
-        scan->literal = "rue";
-        scan->state = TG_SCAN_IN_LITERAL;
-        return tg_scan_begin(scan, p, TG_SCAN_TRUE);
+        return tg_scan_literal_start(scan, p, "rue", TG_SCAN_TRUE);
     case 'f':
-        scan->literal = "alse";
-        scan->state = TG_SCAN_IN_LITERAL;
-        return tg_scan_begin(scan, p, TG_SCAN_FALSE);
+        return tg_scan_literal_start(scan, p, "alse", TG_SCAN_FALSE);
     case 'n':
-        scan->literal = "ull";
-        scan->state = TG_SCAN_IN_LITERAL;
-        return tg_scan_begin(scan, p, TG_SCAN_NULL);
+        return tg_scan_literal_start(scan, p, "ull", TG_SCAN_NULL);
 
     default:
         return tg_scan_fail(scan, p, TG_E_SYNTAX, "invalid syntax");
@@ -250,18 +226,6 @@ tg_scan_open(tg_scan_t *scan, const char *p, bool is_object)
     }
 
     return p;
-}
-
-
-/* Says that the value under way ends before p. */
-static inline void
-tg_scan_end(tg_scan_t *scan, const char *p)
-{
-    scan->state = TG_SCAN_AFTER_VALUE;
-
-    if (scan->depth <= TG_SCAN_RECORD_DEPTH && scan->slot[scan->depth] != NULL) {
-        scan->slot[scan->depth]->end = tg_scan_offset(scan, p);
-    }
 }
 
 
@@ -324,8 +288,7 @@ tg_scan_key_start(tg_scan_t *scan, const char *p, const char *end)
 }
 
 
-/* scan->key has been read and ends before p. */
-static const char *
+const char *
 tg_scan_key_end(tg_scan_t *scan, const char *p)
 {
     tg_rc_e      rc;
@@ -366,213 +329,36 @@ tg_scan_key_end(tg_scan_t *scan, const char *p)
 
 
 static const char *
-tg_scan_in_text(tg_scan_t *scan, const char *p, const char *end)
+tg_scan_text_start(tg_scan_t *scan, const char *p, const char *end)
 {
-    uint8_t      c;
-    const char  *from;
-
-    for ( ;; ) {
-        from = p;
-        p = tg_scan_text(p, end);
-        if (scan->in_key) {
-            tg_scan_key_append(&scan->keys, &scan->builder, from, (size_t) (p - from));
-        }
-
-        if (p == end) {
-            return p;
-        }
-
-        c = (uint8_t) *p;
-        if (c == '"') {
-            return tg_scan_text_end(scan, p + 1);
-        }
-
-        if (c != '\\') {
-            break;
-        }
-
-        p = tg_scan_escape(scan, p, end);
-        if (scan->state != TG_SCAN_IN_TEXT || p == NULL) {
-            return p;
-        }
+    p = tg_scan_begin(scan, p, TG_SCAN_STRING);
+    if (p == NULL) {
+        return NULL;
     }
 
-    if (c < 0x20) {
-        return tg_scan_fail(scan, p, TG_E_SYNTAX, c == 0 ? "NUL byte"
-                                                         : "control character in a string");
-    }
-
-    /* a character that the end of the input cuts, or a broken one */
-    scan->lead = tg_utf8_lead(c);
-    if (scan->lead.follow == 0) {
-        return tg_scan_fail(scan, p, TG_E_SYNTAX, "invalid UTF-8");
-    }
-
-    if (scan->in_key) {
-        tg_scan_key_append(&scan->keys, &scan->builder, p, 1);
-    }
-    scan->state = TG_SCAN_IN_CHARACTER;
-
-    return p + 1;
-}
-
-
-/* A string ends before p. */
-static const char *
-tg_scan_text_end(tg_scan_t *scan, const char *p)
-{
-    if (scan->in_key) {
-        scan->key = tg_scan_key_finish(&scan->keys, &scan->builder);
-        return tg_scan_key_end(scan, p);
-    }
-
-    if (scan->escaped && scan->in_messages && scan->depth == TG_SCAN_RECORD_DEPTH) {
-        tg_scan_record_escape(scan);
-    }
-    tg_scan_end(scan, p);
-
-    return p;
-}
-
-
-static const char *
-tg_scan_in_character(tg_scan_t *scan, const char *p, const char *end)
-{
-    for (/* void */; p < end && scan->lead.follow > 0; p++) {
-        if ((uint8_t) *p < scan->lead.low || (uint8_t) *p > scan->lead.high) {
-            return tg_scan_fail(scan, p, TG_E_SYNTAX, "invalid UTF-8");
-        }
-
-        if (scan->in_key) {
-            tg_scan_key_append(&scan->keys, &scan->builder, p, 1);
-        }
-
-        scan->lead = (tg_utf8_lead_t) { (uint8_t) (scan->lead.follow - 1), 0x80, 0xbf };
-    }
-
-    if (scan->lead.follow == 0) {
-        scan->state = TG_SCAN_IN_TEXT;
-    }
-
-    return p;
-}
-
-
-/* p is at a backslash. Takes a whole escape that lies in the input, else begins it. */
-static const char *
-tg_scan_escape(tg_scan_t *scan, const char *p, const char *end)
-{
-    int32_t  unit;
-
-    scan->escaped = true;
-
-    if (end - p >= 6 && p[1] == 'u') {
-        unit = tg_scan_hex4(p + 2);
-        if (unit >= 0) {
-            return tg_scan_unit(scan, p + 6, (uint32_t) unit);
-        }
-    }
-
-    scan->state = TG_SCAN_IN_ESCAPE;
-    p++;
-
-    return p == end ? p : tg_scan_in_escape(scan, p);
-}
-
-
-static const char *
-tg_scan_in_escape(tg_scan_t *scan, const char *p)
-{
-    char  c;
-
-    if (*p == 'u') {
-        scan->digits = 0;
-        scan->unit = 0;
-        scan->state = TG_SCAN_IN_HEX;
+    /* most strings are short and plain */
+    p = tg_scan_text(p, end);
+    if (p < end && *p == '"') {
+        tg_scan_end(scan, p + 1);
         return p + 1;
     }
 
-    c = tg_scan_unescape(*p);
-    if (c == 0) {
-        return tg_scan_fail(scan, p, TG_E_SYNTAX, "invalid escape");
-    }
-
-    if (scan->in_key) {
-        tg_scan_key_append(&scan->keys, &scan->builder, &c, 1);
-    }
-    scan->state = TG_SCAN_IN_TEXT;
-
-    return p + 1;
-}
-
-
-static const char *
-tg_scan_in_hex(tg_scan_t *scan, const char *p, const char *end)
-{
-    int32_t  digit;
-
-    for (/* void */; p < end && scan->digits < 4; p++) {
-        digit = tg_scan_hex_digit(*p);
-        if (digit < 0) {
-            return tg_scan_fail(scan, p, TG_E_SYNTAX, "invalid escape");
-        }
-
-        scan->unit = scan->unit << 4 | (uint32_t) digit;
-        scan->digits++;
-    }
-
-    return scan->digits < 4 ? p : tg_scan_unit(scan, p, scan->unit);
-}
-
-
-/* An escaped UTF-16 unit ends before p. */
-static const char *
-tg_scan_unit(tg_scan_t *scan, const char *p, uint32_t unit)
-{
-    char    utf8[4];
-    size_t  n;
-
-    if (tg_scan_is_low_surrogate(unit) != (scan->high != 0)) {
-        return tg_scan_fail(scan, p, TG_E_SYNTAX, "lone surrogate");
-    }
-
-    if (unit == 0) {
-        return tg_scan_fail(scan, p, TG_E_SYNTAX, "NUL in a string");
-    }
-
-    if (tg_scan_is_high_surrogate(unit)) {
-        scan->high = unit;
-        scan->state = TG_SCAN_AT_LOW_BACKSLASH;
-        return p;
-    }
-
-    if (scan->in_key) {
-        n = tg_utf8_encode(scan->high == 0 ? unit
-                                           : tg_scan_join_surrogates(scan->high, unit),
-                           utf8);
-        tg_scan_key_append(&scan->keys, &scan->builder, utf8, n);
-    }
-
-    scan->high = 0;
+    scan->in_key = false;
+    scan->escaped = false;
     scan->state = TG_SCAN_IN_TEXT;
 
     return p;
 }
 
 
-/* The two bytes that must stand between the surrogates of a pair. */
 static const char *
-tg_scan_low(tg_scan_t *scan, const char *p, char want, tg_scan_state_e next)
+tg_scan_number_start(tg_scan_t *scan, const char *p, const char *end,
+    tg_scan_state_e state)
 {
-    if (*p != want) {
-        return tg_scan_fail(scan, p, TG_E_SYNTAX, "lone surrogate");
-    }
+    p = tg_scan_begin(scan, p, TG_SCAN_NUMBER);
+    scan->state = state;
 
-    scan->digits = 0;
-    scan->unit = 0;
-    scan->state = next;
-
-    return p + 1;
+    return p == NULL || p == end ? p : tg_scan_number(scan, p, end);
 }
 
 
@@ -654,6 +440,17 @@ tg_scan_number_complete(tg_scan_state_e state)
 
 
 static const char *
+tg_scan_literal_start(tg_scan_t *scan, const char *p, const char *rest,
+    tg_scan_type_e type)
+{
+    scan->literal = rest;
+    scan->state = TG_SCAN_IN_LITERAL;
+
+    return tg_scan_begin(scan, p, type);
+}
+
+
+static const char *
 tg_scan_literal(tg_scan_t *scan, const char *p, const char *end)
 {
     for (/* void */; p < end && *scan->literal != '\0'; p++) {
@@ -670,7 +467,7 @@ tg_scan_literal(tg_scan_t *scan, const char *p, const char *end)
 }
 
 
-/* Says that a value begins at p; the state must be set, unless it is a container. */
+/* Says that a value begins at p, and passes its first byte. */
 static const char *
 tg_scan_begin(tg_scan_t *scan, const char *p, tg_scan_type_e type)
 {
@@ -688,7 +485,7 @@ tg_scan_begin(tg_scan_t *scan, const char *p, tg_scan_type_e type)
 }
 
 
-static const char *
+const char *
 tg_scan_fail(tg_scan_t *scan, const char *p, tg_rc_e rc, const char *reason)
 {
     scan->rc = rc;

@@ -101,6 +101,19 @@ struct tg_scan_s {
 };
 
 
+/*
+ * A step takes the bytes from p on, moves scan->state and returns where it
+ * stopped, or NULL when the input is refused. It may stop before end at any point
+ * where another step goes on.
+ */
+const char *tg_scan_string_step(tg_scan_t *scan, const char *p, const char *end);
+
+/* The key scan->key has been read and ends before p. */
+const char *tg_scan_key_end(tg_scan_t *scan, const char *p);
+
+/* Refuses the input because of the byte at p. */
+const char *tg_scan_fail(tg_scan_t *scan, const char *p, tg_rc_e rc, const char *reason);
+
 /* A key of the top object, and a value at TG_SCAN_RECORD_DEPTH at most. Both return
  * NULL or the reason why the scan cannot go on, with the code in *rc. */
 const char *tg_scan_record_key(tg_scan_t *scan, size_t start, size_t end, tg_rc_e *rc);
@@ -111,51 +124,50 @@ const char *tg_scan_record_value(tg_scan_t *scan, size_t start, tg_scan_type_e t
 void tg_scan_record_escape(tg_scan_t *scan);
 
 
-/* The value of a hex digit, or -1. */
-static inline int32_t
-tg_scan_hex_digit(char c)
+static inline size_t
+tg_scan_offset(const tg_scan_t *scan, const char *p)
 {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-
-    c |= 0x20;
-
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return scan->fed + (size_t) (p - scan->data);
 }
 
 
-/* Four hex digits, or a negative number. */
-static inline int32_t
-tg_scan_hex4(const char *p)
+/* Says that the value under way ends before p. */
+static inline void
+tg_scan_end(tg_scan_t *scan, const char *p)
 {
-    return tg_scan_hex_digit(p[0]) * 4096 | tg_scan_hex_digit(p[1]) * 256
-           | tg_scan_hex_digit(p[2]) * 16 | tg_scan_hex_digit(p[3]);
+    scan->state = TG_SCAN_AFTER_VALUE;
+
+    if (scan->depth <= TG_SCAN_RECORD_DEPTH && scan->slot[scan->depth] != NULL) {
+        scan->slot[scan->depth]->end = tg_scan_offset(scan, p);
+    }
 }
 
 
 /* What the letter after a backslash stands for; 0: not an escape of one letter. */
-static inline char
-tg_scan_unescape(char c)
+extern const char tg_scan_unescape[256];
+
+/* The value of a hex digit with TG_SCAN_HEX_OK, or 0. */
+extern const uint8_t tg_scan_hex_digit[256];
+
+#define TG_SCAN_HEX_OK  0x10
+
+
+/* Four hex digits, or -1. */
+static inline int32_t
+tg_scan_hex4(const char *p)
 {
-    switch (c) {
-    case '"':
-    case '\\':
-    case '/':
-        return c;
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    default:
-        return 0;
+    uint32_t  a, b, c, d;
+
+    a = tg_scan_hex_digit[(uint8_t) p[0]];
+    b = tg_scan_hex_digit[(uint8_t) p[1]];
+    c = tg_scan_hex_digit[(uint8_t) p[2]];
+    d = tg_scan_hex_digit[(uint8_t) p[3]];
+
+    if ((a & b & c & d & TG_SCAN_HEX_OK) == 0) {
+        return -1;
     }
+
+    return (int32_t) ((a & 0xf) << 12 | (b & 0xf) << 8 | (c & 0xf) << 4 | (d & 0xf));
 }
 
 

@@ -15,6 +15,8 @@
 #define TG_SCAN_KEYS_FIRST   64      /* entries of the first allocation */
 #define TG_SCAN_TABLE_FIRST  64      /* slots of an object's first table */
 #define TG_SCAN_TABLE_KEEP   256     /* slots kept for the next object there */
+#define TG_SCAN_TABLE_SMALL  4096    /* slots up to which a table grows faster */
+#define TG_SCAN_TABLE_MOVE   4       /* old slots moved with each new key */
 
 #define TG_SCAN_SIP_BLOCK    2       /* rounds for a word, as in SipHash-2-4 */
 #define TG_SCAN_SIP_FINISH   4
@@ -24,9 +26,10 @@
 static tg_rc_e tg_scan_keys_grow(tg_scan_keys_t *keys);
 static tg_rc_e tg_scan_table_grow(tg_scan_object_t *object);
 static tg_rc_e tg_scan_table_start(tg_scan_keys_t *keys, tg_scan_object_t *object);
+static void tg_scan_table_move(tg_scan_object_t *object);
 static void tg_scan_table_put(tg_scan_object_t *object, tg_scan_slot_t slot);
-static bool tg_scan_table_has(const tg_scan_keys_t *keys, const tg_scan_object_t *object,
-    tg_scan_key_t key, uint32_t tag);
+static bool tg_scan_table_has(const tg_scan_keys_t *keys, const tg_scan_slot_t *table,
+    uint32_t size, tg_scan_key_t key, uint32_t tag);
 static uint32_t tg_scan_key_tag(const tg_scan_keys_t *keys, tg_scan_key_t key);
 static void tg_scan_key_absorb(tg_scan_key_builder_t *builder, size_t len);
 static void tg_scan_key_hash(const tg_scan_keys_t *keys, tg_scan_key_builder_t *builder);
@@ -67,6 +70,10 @@ tg_scan_object_close(tg_scan_keys_t *keys, tg_scan_object_t *object)
 
     if (object->cap > TG_SCAN_TABLE_KEEP) {
         tg_scan_object_free(object);
+
+    } else if (object->old != NULL) {
+        free(object->old);
+        object->old = NULL;
     }
 }
 
@@ -74,10 +81,9 @@ tg_scan_object_close(tg_scan_keys_t *keys, tg_scan_object_t *object)
 void
 tg_scan_object_free(tg_scan_object_t *object)
 {
+    free(object->old);
     free(object->table);
-    object->table = NULL;
-    object->cap = 0;
-    object->size = 0;
+    *object = (tg_scan_object_t) { .base = object->base };
 }
 
 
@@ -112,8 +118,15 @@ tg_scan_keys_add_slow(tg_scan_keys_t *keys, tg_scan_object_t *object, tg_scan_ke
     }
 
     tag = tg_scan_key_tag(keys, key);
-    if (tg_scan_table_has(keys, object, key, tag)) {
+    if (tg_scan_table_has(keys, object->table, object->size, key, tag)) {
         return TG_E_INVALID;
+    }
+
+    if (object->old != NULL) {
+        if (tg_scan_table_has(keys, object->old, object->old_size, key, tag)) {
+            return TG_E_INVALID;
+        }
+        tg_scan_table_move(object);
     }
 
     keys->entries[keys->count++] = key;
@@ -178,32 +191,49 @@ tg_scan_table_start(tg_scan_keys_t *keys, tg_scan_object_t *object)
 }
 
 
+/* A bigger table. The old one is moved bit by bit, or the key that makes a table of
+ * a million grow would stop everything else of the process. */
 static tg_rc_e
 tg_scan_table_grow(tg_scan_object_t *object)
 {
-    uint32_t          i, old_size;
-    tg_scan_slot_t   *old;
+    uint32_t         size;
+    tg_scan_slot_t  *table;
 
-    old = object->table;
-    old_size = object->size;
+    size = object->size * (object->size < TG_SCAN_TABLE_SMALL ? 4 : 2);
 
-    object->table = calloc((size_t) old_size * 4, sizeof(tg_scan_slot_t));
-    if (object->table == NULL) {
-        object->table = old;
+    table = calloc(size, sizeof(tg_scan_slot_t));
+    if (table == NULL) {
         return TG_E_NOMEM;
     }
 
-    object->size = object->cap = old_size * 4;
-
-    for (i = 0; i < old_size; i++) {
-        if (old[i].entry != 0) {
-            tg_scan_table_put(object, old[i]);
-        }
-    }
-
-    free(old);
+    object->old = object->table;
+    object->old_size = object->size;
+    object->moved = 0;
+    object->table = table;
+    object->size = object->cap = size;
 
     return TG_OK;
+}
+
+
+/* A table gets half of its size in new keys before it grows again: at two slots a
+ * key the old one would be gone in time. */
+static void
+tg_scan_table_move(tg_scan_object_t *object)
+{
+    unsigned  n;
+
+    for (n = TG_SCAN_TABLE_MOVE; n > 0 && object->moved < object->old_size; n--) {
+        if (object->old[object->moved].entry != 0) {
+            tg_scan_table_put(object, object->old[object->moved]);
+        }
+        object->moved++;
+    }
+
+    if (object->moved == object->old_size) {
+        free(object->old);
+        object->old = NULL;
+    }
 }
 
 
@@ -222,14 +252,14 @@ tg_scan_table_put(tg_scan_object_t *object, tg_scan_slot_t slot)
 
 
 static bool
-tg_scan_table_has(const tg_scan_keys_t *keys, const tg_scan_object_t *object,
+tg_scan_table_has(const tg_scan_keys_t *keys, const tg_scan_slot_t *table, uint32_t size,
     tg_scan_key_t key, uint32_t tag)
 {
     uint32_t               i;
     const tg_scan_slot_t  *slot;
 
-    for (i = tag & (object->size - 1); /* void */; i = (i + 1) & (object->size - 1)) {
-        slot = &object->table[i];
+    for (i = tag & (size - 1); /* void */; i = (i + 1) & (size - 1)) {
+        slot = &table[i];
         if (slot->entry == 0) {
             return false;
         }

@@ -38,10 +38,13 @@ typedef struct {
 
 /* One open object. Zeroed memory is an object that was never opened. */
 typedef struct {
-    uint32_t         base;     /* its first entry */
-    uint32_t         size;     /* slots in use as a table, a power of 2; 0: none */
-    uint32_t         cap;      /* slots allocated */
+    uint32_t         base;       /* its first entry */
+    uint32_t         size;       /* slots in use as a table, a power of 2 */
+    uint32_t         cap;        /* slots allocated */
+    uint32_t         old_size;
+    uint32_t         moved;      /* slots of old that are in table too */
     tg_scan_slot_t  *table;
+    tg_scan_slot_t  *old;        /* the smaller table, until all of it has moved */
 } tg_scan_object_t;
 
 typedef struct {

@@ -339,7 +339,7 @@ tg_scan_decode(const char **p, const char *end, char utf8[4])
 {
     int32_t  unit, low;
 
-    utf8[0] = tg_scan_unescape(**p);
+    utf8[0] = tg_scan_unescape[(uint8_t) **p];
     if (utf8[0] != 0) {
         (*p)++;
         return 1;
