@@ -1,0 +1,66 @@
+/*
+ * The API's front: which endpoint a path is, who calls, reading a JSON body,
+ * answering. What an endpoint does is in its own file.
+ */
+
+#ifndef NGX_HTTP_TOOLGATE_API_H
+#define NGX_HTTP_TOOLGATE_API_H
+
+#include "ngx_http_toolgate_module.h"
+
+#include "tg_error.h"
+#include "tg_json.h"
+#include "tg_scan.h"
+
+
+#define NGX_HTTP_TOOLGATE_BODY_SLICE  (256 * 1024)   /* taken in one turn */
+#define NGX_HTTP_TOOLGATE_REPLY_MAX   (16 * 1024 * 1024)
+
+typedef struct ngx_http_toolgate_body_s  ngx_http_toolgate_body_t;
+
+/* The body is whole and valid JSON. Called from the request's handlers; whatever
+ * it does ends in finalizing the request. */
+typedef void (*ngx_http_toolgate_body_done_pt)(ngx_http_request_t *r,
+    ngx_http_toolgate_body_t *body);
+
+struct ngx_http_toolgate_body_s {
+    u_char                           *data;
+    size_t                            len;
+    size_t                            cap;
+    size_t                            max;
+    tg_scan_t                        *scan;
+    ngx_http_toolgate_key_t          *key;
+    ngx_http_toolgate_body_done_pt    done;
+    ngx_http_request_t               *request;
+    ngx_event_t                       slice;
+    unsigned                          over:1;
+};
+
+
+/* The content handler of a location with "toolgate_api". */
+ngx_int_t ngx_http_toolgate_api_handler(ngx_http_request_t *r);
+
+/* _auth.c: the caller's key, or NULL with *code set. */
+ngx_http_toolgate_key_t *ngx_http_toolgate_auth(ngx_http_request_t *r,
+    ngx_uint_t scope, const char **code);
+
+/* _body.c: reads and checks a JSON body while it arrives. */
+ngx_int_t ngx_http_toolgate_body_read(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_http_toolgate_body_done_pt done);
+
+/* _reply.c: each sends a whole answer and returns what a content handler
+ * returns. In an asynchronous place finalize the request with it. */
+ngx_int_t ngx_http_toolgate_reply(ngx_http_request_t *r, ngx_uint_t status,
+    tg_str_t json);
+ngx_int_t ngx_http_toolgate_reply_error(ngx_http_request_t *r, const char *code,
+    const char *message, const char *param);
+
+/* The endpoints. */
+ngx_int_t ngx_http_toolgate_chat(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_models(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_signing_secret(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+
+#endif /* NGX_HTTP_TOOLGATE_API_H */

@@ -1,0 +1,69 @@
+/*
+ * Who calls: the bearer key, known by its SHA-256, and what it may do.
+ */
+
+#include "ngx_http_toolgate_api.h"
+
+#include <openssl/evp.h>
+
+
+#define NGX_HTTP_TOOLGATE_KEY_LEN_MAX  512
+
+
+ngx_http_toolgate_key_t *
+ngx_http_toolgate_auth(ngx_http_request_t *r, ngx_uint_t scope, const char **code)
+{
+    u_char                          sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN];
+    ngx_str_t                      *header, value;
+    ngx_http_toolgate_key_t        *key;
+    ngx_http_toolgate_main_conf_t  *tmcf;
+
+    *code = "missing_api_key";
+
+    if (r->headers_in.authorization == NULL) {
+        return NULL;
+    }
+
+    header = &r->headers_in.authorization->value;
+
+    if (header->len < 7
+        || ngx_strncasecmp(header->data, (u_char *) "Bearer ", 7) != 0)
+    {
+        return NULL;
+    }
+
+    value.data = header->data + 7;
+    value.len = header->len - 7;
+
+    while (value.len && value.data[0] == ' ') {
+        value.data++;
+        value.len--;
+    }
+
+    if (value.len == 0) {
+        return NULL;
+    }
+
+    *code = "invalid_api_key";
+
+    if (value.len > NGX_HTTP_TOOLGATE_KEY_LEN_MAX
+        || EVP_Digest(value.data, value.len, sha256, NULL, EVP_sha256(), NULL)
+           != 1)
+    {
+        return NULL;
+    }
+
+    tmcf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
+    key = ngx_http_toolgate_key_find(&tmcf->objects, sha256);
+
+    if (key == NULL) {
+        return NULL;
+    }
+
+    if ((key->scopes & scope) != scope) {
+        *code = "insufficient_scope";
+        return NULL;
+    }
+
+    return key;
+}

@@ -1,0 +1,650 @@
+/*
+ * POST /v1/chat/completions: checks the request, finds the agent or the model,
+ * and starts a run. How the answer looks is in _chat_face.c.
+ */
+
+#include "ngx_http_toolgate_api.h"
+#include "ngx_http_toolgate_chat.h"
+
+
+#define NGX_HTTP_TOOLGATE_MODEL_NAME_MAX     128
+#define NGX_HTTP_TOOLGATE_CALLER_TOOLS_MAX   (1024 * 1024)
+#define NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX    (64 * 1024)
+
+
+/* Checking stops at the first fault; what is wrong is kept for the answer. */
+typedef struct {
+    ngx_http_request_t        *request;
+    ngx_http_toolgate_body_t  *body;
+    ngx_http_toolgate_run_t   *run;
+    const char                *code;
+    const char                *message;
+    char                       param[64];
+} ngx_http_toolgate_chat_check_t;
+
+
+static void ngx_http_toolgate_chat_body(ngx_http_request_t *r,
+    ngx_http_toolgate_body_t *body);
+static ngx_int_t ngx_http_toolgate_chat_fault(ngx_http_toolgate_chat_check_t *c,
+    const char *code, const char *param, const char *message);
+static const tg_scan_member_t *ngx_http_toolgate_chat_member(
+    ngx_http_toolgate_chat_check_t *c, const char *key);
+static ngx_int_t ngx_http_toolgate_chat_bool(ngx_http_toolgate_chat_check_t *c,
+    const char *key, ngx_uint_t *value);
+static json_t *ngx_http_toolgate_chat_tree(ngx_http_toolgate_chat_check_t *c,
+    const char *key, size_t max);
+static ngx_int_t ngx_http_toolgate_chat_fields(
+    ngx_http_toolgate_chat_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_messages(
+    ngx_http_toolgate_chat_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_later(ngx_http_toolgate_chat_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_account(
+    ngx_http_toolgate_chat_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_model(ngx_http_toolgate_chat_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_agent(ngx_http_toolgate_chat_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_offered(
+    ngx_http_toolgate_chat_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_caller_tools(
+    ngx_http_toolgate_chat_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_variables(
+    ngx_http_toolgate_chat_check_t *c);
+
+
+ngx_int_t
+ngx_http_toolgate_chat(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
+    ngx_str_t *rest)
+{
+    return ngx_http_toolgate_body_read(r, key, ngx_http_toolgate_chat_body);
+}
+
+
+static void
+ngx_http_toolgate_chat_body(ngx_http_request_t *r, ngx_http_toolgate_body_t *body)
+{
+    ngx_http_toolgate_chat_check_t  c;
+
+    ngx_memzero(&c, sizeof(c));
+    c.request = r;
+    c.body = body;
+    c.run = ngx_http_toolgate_run_create(r, body->key,
+                                         &ngx_http_toolgate_chat_face);
+
+    if (c.run == NULL
+        || ngx_http_toolgate_chat_face_init(c.run) != NGX_OK)
+    {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    c.run->prompt.body = body->data;
+    c.run->prompt.len = body->len;
+    c.run->prompt.scan = body->scan;
+
+    if (ngx_http_toolgate_chat_fields(&c) != NGX_OK
+        || ngx_http_toolgate_chat_later(&c) != NGX_OK
+        || ngx_http_toolgate_chat_account(&c) != NGX_OK
+        || ngx_http_toolgate_chat_model(&c) != NGX_OK
+        || ngx_http_toolgate_chat_messages(&c) != NGX_OK
+        || (!c.run->relay && ngx_http_toolgate_chat_agent(&c) != NGX_OK))
+    {
+        ngx_http_finalize_request(r,
+            ngx_http_toolgate_reply_error(r, c.code ? c.code : "internal_error",
+                                          c.message, c.param));
+        return;
+    }
+
+    ngx_http_toolgate_run_start(c.run);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_chat_fault(ngx_http_toolgate_chat_check_t *c, const char *code,
+    const char *param, const char *message)
+{
+    c->code = code;
+    c->message = message;
+
+    if (param && param != c->param) {
+        snprintf(c->param, sizeof(c->param), "%s", param);
+    }
+
+    return NGX_DECLINED;
+}
+
+
+static const tg_scan_member_t *
+ngx_http_toolgate_chat_member(ngx_http_toolgate_chat_check_t *c, const char *key)
+{
+    const tg_scan_member_t  *member;
+
+    member = tg_scan_find(c->body->scan, (char *) c->body->data, key);
+
+    /* null is as good as absent in OpenAI's requests */
+
+    return (member && member->value.type != TG_SCAN_NULL) ? member : NULL;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_chat_bool(ngx_http_toolgate_chat_check_t *c, const char *key,
+    ngx_uint_t *value)
+{
+    const tg_scan_member_t  *member;
+
+    *value = 0;
+    member = ngx_http_toolgate_chat_member(c, key);
+
+    if (member == NULL) {
+        return NGX_OK;
+    }
+
+    if (member->value.type != TG_SCAN_TRUE && member->value.type != TG_SCAN_FALSE)
+    {
+        return ngx_http_toolgate_chat_fault(c, "invalid_type", key,
+                                            "This field is true or false.");
+    }
+
+    *value = (member->value.type == TG_SCAN_TRUE);
+
+    return NGX_OK;
+}
+
+
+/* A small field as a tree; NULL with c->code unset when it is absent. */
+static json_t *
+ngx_http_toolgate_chat_tree(ngx_http_toolgate_chat_check_t *c, const char *key,
+    size_t max)
+{
+    json_t                  *tree;
+    size_t                   len;
+    tg_json_error_t          error;
+    const tg_scan_member_t  *member;
+
+    member = ngx_http_toolgate_chat_member(c, key);
+
+    if (member == NULL) {
+        return NULL;
+    }
+
+    len = member->value.end - member->value.start;
+
+    if (len > max) {
+        (void) ngx_http_toolgate_chat_fault(c, "invalid_value", key,
+                                            "This field is too large.");
+        return NULL;
+    }
+
+    tree = tg_json_load((tg_str_t) { len, (char *) c->body->data
+                                          + member->value.start }, &error);
+
+    if (tree == NULL) {
+        (void) ngx_http_toolgate_chat_fault(c, "invalid_value", key,
+                                            error.reason);
+    }
+
+    return tree;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_chat_fields(ngx_http_toolgate_chat_check_t *c)
+{
+    char                     name[NGX_HTTP_TOOLGATE_MODEL_NAME_MAX];
+    json_t                  *options, *usage;
+    ptrdiff_t                n;
+    ngx_uint_t               stream, actions;
+    const tg_scan_member_t  *member;
+
+    if (tg_scan_top_type(c->body->scan) != TG_SCAN_OBJECT) {
+        return ngx_http_toolgate_chat_fault(c, "invalid_type", NULL,
+                                            "The body is a JSON object.");
+    }
+
+    member = ngx_http_toolgate_chat_member(c, "model");
+
+    if (member == NULL) {
+        return ngx_http_toolgate_chat_fault(c, "missing_parameter", "model", NULL);
+    }
+
+    if (member->value.type != TG_SCAN_STRING) {
+        return ngx_http_toolgate_chat_fault(c, "invalid_type", "model",
+                                            "\"model\" is a string.");
+    }
+
+    n = tg_scan_string((char *) c->body->data, member->value, name, sizeof(name));
+
+    if (n <= 0) {
+        return ngx_http_toolgate_chat_fault(c, "model_not_found", "model", NULL);
+    }
+
+    c->run->prompt.model = ngx_http_toolgate_copy(c->request->pool,
+                                                  (tg_str_t) { (size_t) n, name });
+    if (c->run->prompt.model.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_toolgate_chat_bool(c, "stream", &stream) != NGX_OK
+        || ngx_http_toolgate_chat_bool(c, "allow_actions", &actions) != NGX_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    c->run->prompt.stream = stream;
+    c->run->prompt.allow_actions = actions;
+
+    options = ngx_http_toolgate_chat_tree(c, "stream_options",
+                                          NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX);
+    usage = json_object_get(options, "include_usage");
+    c->run->prompt.include_usage = json_is_true(usage);
+
+    if (c->code == NULL && options
+        && (!json_is_object(options)
+            || (usage && !json_is_boolean(usage) && !json_is_null(usage))))
+    {
+        (void) ngx_http_toolgate_chat_fault(c, "invalid_type",
+                                            "stream_options.include_usage",
+                                            "\"include_usage\" is true or false.");
+    }
+
+    json_decref(options);
+
+    return c->code ? NGX_DECLINED : NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_chat_messages(ngx_http_toolgate_chat_check_t *c)
+{
+    char                      role[16];
+    size_t                    i, n;
+    ptrdiff_t                 len;
+    const tg_scan_member_t   *member;
+    const tg_scan_message_t  *message;
+
+    static const char *const  roles[] = {
+        "system", "developer", "user", "assistant", "tool", "function", NULL
+    };
+
+    member = ngx_http_toolgate_chat_member(c, "messages");
+
+    if (member == NULL) {
+        return ngx_http_toolgate_chat_fault(c, "missing_parameter", "messages",
+                                            NULL);
+    }
+
+    if (member->value.type != TG_SCAN_ARRAY) {
+        return ngx_http_toolgate_chat_fault(c, "invalid_type", "messages",
+                                            "\"messages\" is a list.");
+    }
+
+    n = tg_scan_message_count(c->body->scan);
+
+    if (n == 0) {
+        return ngx_http_toolgate_chat_fault(c, "invalid_value", "messages",
+                                            "\"messages\" has at least one "
+                                            "message.");
+    }
+
+    for (i = 0; i < n; i++) {
+        message = tg_scan_message(c->body->scan, i);
+
+        if (message->whole.type != TG_SCAN_OBJECT) {
+            snprintf(c->param, sizeof(c->param), "messages[%zu]", i);
+            return ngx_http_toolgate_chat_fault(c, "invalid_type", c->param,
+                                                "A message is an object.");
+        }
+
+        snprintf(c->param, sizeof(c->param), "messages[%zu].role", i);
+
+        if (message->role.type == TG_SCAN_NONE) {
+            return ngx_http_toolgate_chat_fault(c, "missing_parameter", c->param,
+                                                NULL);
+        }
+
+        if (message->role.type != TG_SCAN_STRING) {
+            return ngx_http_toolgate_chat_fault(c, "invalid_type", c->param,
+                                                "\"role\" is a string.");
+        }
+
+        len = tg_scan_string((char *) c->body->data, message->role, role,
+                             sizeof(role) - 1);
+        role[len > 0 ? len : 0] = '\0';
+
+        for (len = 0; roles[len]; len++) {
+            if (ngx_strcmp(role, roles[len]) == 0) {
+                break;
+            }
+        }
+
+        if (roles[len] == NULL) {
+            return ngx_http_toolgate_chat_fault(c, "invalid_value", c->param,
+                                                "This role is not known.");
+        }
+    }
+
+    c->param[0] = '\0';
+
+    return NGX_OK;
+}
+
+
+/* Fields whose meaning this version could not keep: better no answer than one
+ * that is given twice or to the wrong person. */
+static ngx_int_t
+ngx_http_toolgate_chat_later(ngx_http_toolgate_chat_check_t *c)
+{
+    ngx_uint_t  i;
+    ngx_str_t   header;
+
+    static const char *const  fields[] = {
+        "session_id", "invocation_id", "if_busy", "test", NULL
+    };
+
+    for (i = 0; fields[i]; i++) {
+        if (ngx_http_toolgate_chat_member(c, fields[i])) {
+            return ngx_http_toolgate_chat_fault(c, "not_implemented", fields[i],
+                                                NULL);
+        }
+    }
+
+    /* no end-user key can be registered, so no token can be a valid one */
+
+    header = ngx_http_toolgate_request_header(c->request, "x-end-user-token");
+
+    if (header.len || ngx_http_toolgate_chat_member(c, "end_user")) {
+        return ngx_http_toolgate_chat_fault(c, "invalid_end_user_token",
+                                            "end_user", NULL);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_chat_account(ngx_http_toolgate_chat_check_t *c)
+{
+    char                     buf[65];
+    tg_str_t                 account;
+    ngx_str_t                header, *bound;
+    ptrdiff_t                n;
+    const tg_scan_member_t  *member;
+
+    header = ngx_http_toolgate_request_header(c->request, "x-account-id");
+    member = ngx_http_toolgate_chat_member(c, "account_id");
+    bound = &c->body->key->account;
+
+    account.data = (char *) header.data;
+    account.len = header.len;
+
+    if (member) {
+        n = tg_scan_string((char *) c->body->data, member->value, buf,
+                           sizeof(buf));
+
+        if (n < 0) {
+            return ngx_http_toolgate_chat_fault(c, "invalid_value", "account_id",
+                                                "\"account_id\" is a string of 1 "
+                                                "to 64 of [A-Za-z0-9_.:-].");
+        }
+
+        if (header.len && !tg_str_eq(account, (tg_str_t) { (size_t) n, buf })) {
+            return ngx_http_toolgate_chat_fault(c, "invalid_value", "account_id",
+                                                "The field and the header "
+                                                "X-Account-Id differ.");
+        }
+
+        account.data = buf;
+        account.len = (size_t) n;
+    }
+
+    if ((member || header.len) && !tg_id_label_valid(account)) {
+        return ngx_http_toolgate_chat_fault(c, "invalid_value", "account_id",
+                                            "\"account_id\" is a string of 1 to "
+                                            "64 of [A-Za-z0-9_.:-].");
+    }
+
+    if (bound->len) {
+        if (account.len
+            && !tg_str_eq(account, (tg_str_t) { bound->len,
+                                                (char *) bound->data }))
+        {
+            return ngx_http_toolgate_chat_fault(c, "account_mismatch",
+                                                "account_id", NULL);
+        }
+
+        c->run->prompt.account = *bound;
+        return NGX_OK;
+    }
+
+    c->run->prompt.account = ngx_http_toolgate_copy(c->request->pool, account);
+
+    return c->run->prompt.account.data ? NGX_OK : NGX_ERROR;
+}
+
+
+/* An agent by name, id, name@draft or name@number; else a configured model. */
+static ngx_int_t
+ngx_http_toolgate_chat_model(ngx_http_toolgate_chat_check_t *c)
+{
+    u_char                     *at;
+    ngx_int_t                   version;
+    ngx_str_t                   name, label;
+    ngx_http_toolgate_agent_t  *agent;
+
+    name = c->run->prompt.model;
+    at = ngx_strlchr(name.data, name.data + name.len, '@');
+    ngx_str_null(&label);
+
+    if (at) {
+        label.data = at + 1;
+        label.len = name.data + name.len - label.data;
+        name.len = at - name.data;
+    }
+
+    agent = ngx_http_toolgate_agent_find(c->run->project, &name);
+
+    if (agent && label.len) {
+
+        /* agents of files are published at once: the draft is that version */
+
+        version = ngx_atoi(label.data, label.len);
+
+        if (version != (ngx_int_t) agent->version
+            && !(label.len == 5 && ngx_strncmp(label.data, "draft", 5) == 0))
+        {
+            agent = NULL;
+        }
+    }
+
+    if (agent == NULL) {
+        c->run->model = ngx_http_toolgate_model_find(c->request,
+                                                     &c->run->prompt.model);
+        c->run->relay = 1;
+
+    } else {
+        c->run->agent = agent;
+        c->run->model = ngx_http_toolgate_model_find(c->request, &agent->model);
+    }
+
+    if (c->run->model == NULL) {
+        return ngx_http_toolgate_chat_fault(c, "model_not_found", "model", NULL);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_chat_agent(ngx_http_toolgate_chat_check_t *c)
+{
+    const tg_scan_member_t  *n;
+
+    n = ngx_http_toolgate_chat_member(c, "n");
+
+    if (n && (n->value.type != TG_SCAN_NUMBER
+              || n->value.end - n->value.start != 1
+              || c->body->data[n->value.start] != '1'))
+    {
+        return ngx_http_toolgate_chat_fault(c, "invalid_value", "n",
+                                            "An agent gives one answer: \"n\" "
+                                            "is 1.");
+    }
+
+    if (ngx_http_toolgate_chat_member(c, "functions")
+        || ngx_http_toolgate_chat_member(c, "function_call"))
+    {
+        return ngx_http_toolgate_chat_fault(c, "invalid_value", "functions",
+                                            "With an agent use \"tools\" instead "
+                                            "of \"functions\".");
+    }
+
+    if (ngx_http_toolgate_chat_offered(c) != NGX_OK
+        || ngx_http_toolgate_chat_caller_tools(c) != NGX_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_toolgate_chat_variables(c);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_chat_offered(ngx_http_toolgate_chat_check_t *c)
+{
+    ngx_uint_t                   i;
+    tg_policy_segment_t          segment;
+    ngx_http_toolgate_agent_t   *agent;
+    ngx_http_toolgate_grant_t   *grant, **slot;
+
+    agent = c->run->agent;
+
+    if (!agent->tools_enabled) {
+        return NGX_OK;
+    }
+
+    ngx_memzero(&segment, sizeof(segment));
+    segment.one_shot = true;
+    segment.allow_actions = c->run->prompt.allow_actions;
+    segment.allow_anonymous_actions = agent->allow_anonymous_actions;
+    segment.actions_paused = agent->actions_paused;
+
+    grant = agent->grants.elts;
+
+    for (i = 0; i < agent->grants.nelts; i++) {
+        if (!grant[i].tool->enabled
+            || !tg_policy_offered(&segment, grant[i].tool->effect,
+                                  grant[i].tool->requires_verified_user))
+        {
+            continue;
+        }
+
+        slot = ngx_array_push(&c->run->offered);
+        if (slot == NULL) {
+            return NGX_ERROR;
+        }
+
+        *slot = &grant[i];
+    }
+
+    return NGX_OK;
+}
+
+
+/* The caller's tools keep their owner; a name that the agent has, too, would
+ * have two. */
+static ngx_int_t
+ngx_http_toolgate_chat_caller_tools(ngx_http_toolgate_chat_check_t *c)
+{
+    json_t                     *tool;
+    size_t                      i, j;
+    tg_str_t                    name, own;
+    ngx_http_toolgate_grant_t  *grant;
+
+    c->run->prompt.tools =
+        ngx_http_toolgate_chat_tree(c, "tools",
+                                    NGX_HTTP_TOOLGATE_CALLER_TOOLS_MAX);
+    if (c->code) {
+        return NGX_DECLINED;
+    }
+
+    if (c->run->prompt.tools && !json_is_array(c->run->prompt.tools)) {
+        return ngx_http_toolgate_chat_fault(c, "invalid_type", "tools",
+                                            "\"tools\" is a list.");
+    }
+
+    grant = c->run->agent->grants.elts;
+
+    json_array_foreach(c->run->prompt.tools, i, tool) {
+        snprintf(c->param, sizeof(c->param), "tools[%zu].function.name", i);
+        name = tg_json_get_string(json_object_get(tool, "function"), "name");
+
+        if (name.len == 0) {
+            return ngx_http_toolgate_chat_fault(c, "invalid_value", c->param,
+                                                "A tool is of type \"function\" "
+                                                "and has a name.");
+        }
+
+        for (j = 0; j < c->run->agent->grants.nelts; j++) {
+            own.data = (char *) grant[j].tool->name.data;
+            own.len = grant[j].tool->name.len;
+
+            if (tg_str_eq(name, own)) {
+                return ngx_http_toolgate_chat_fault(c, "tool_name_conflict",
+                                                    c->param, NULL);
+            }
+        }
+    }
+
+    c->param[0] = '\0';
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_chat_variables(ngx_http_toolgate_chat_check_t *c)
+{
+    json_t                   *value;
+    const char               *key;
+    ngx_http_toolgate_run_t  *run;
+
+    run = c->run;
+    run->prompt.variables =
+        ngx_http_toolgate_chat_tree(c, "variables",
+                                    NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX);
+    if (c->code) {
+        return NGX_DECLINED;
+    }
+
+    if (run->prompt.variables && !json_is_object(run->prompt.variables)) {
+        return ngx_http_toolgate_chat_fault(c, "invalid_type", "variables",
+                                            "\"variables\" is an object.");
+    }
+
+    run->variables = run->agent->variables
+                     ? json_copy(run->agent->variables) : json_object();
+    if (run->variables == NULL) {
+        return NGX_ERROR;
+    }
+
+    json_object_foreach(run->prompt.variables, key, value) {
+        snprintf(c->param, sizeof(c->param), "variables.%.40s", key);
+
+        if (json_object_get(run->variables, key) == NULL) {
+            return ngx_http_toolgate_chat_fault(c, "unknown_variable", c->param,
+                                                NULL);
+        }
+
+        if (!json_is_string(value)) {
+            return ngx_http_toolgate_chat_fault(c, "invalid_type", c->param,
+                                                "A variable is a string.");
+        }
+
+        if (json_object_set(run->variables, key, value) != 0) {
+            return NGX_ERROR;
+        }
+    }
+
+    c->param[0] = '\0';
+
+    return NGX_OK;
+}

@@ -1,0 +1,16 @@
+/*
+ * What the files of the chat endpoint share.
+ */
+
+#ifndef NGX_HTTP_TOOLGATE_CHAT_H
+#define NGX_HTTP_TOOLGATE_CHAT_H
+
+#include "ngx_http_toolgate_run.h"
+
+
+extern const ngx_http_toolgate_face_t  ngx_http_toolgate_chat_face;
+
+/* Gives the run its face's own data. */
+ngx_int_t ngx_http_toolgate_chat_face_init(ngx_http_toolgate_run_t *run);
+
+#endif /* NGX_HTTP_TOOLGATE_CHAT_H */

@@ -1,0 +1,191 @@
+/*
+ * Which endpoint a request is for: one table of paths, methods and scopes.
+ */
+
+#include "ngx_http_toolgate_api.h"
+
+
+typedef ngx_int_t (*ngx_http_toolgate_endpoint_pt)(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+
+typedef struct {
+    ngx_str_t                       path;
+    unsigned                        tree:1;     /* also what lies below it */
+    ngx_uint_t                      methods;
+    const char                     *allow;
+    ngx_uint_t                      scope;
+    ngx_http_toolgate_endpoint_pt   handler;    /* NULL: not built yet */
+} ngx_http_toolgate_route_t;
+
+
+static ngx_int_t ngx_http_toolgate_request_id(ngx_http_request_t *r);
+static ngx_http_toolgate_route_t *ngx_http_toolgate_route(ngx_str_t *uri,
+    ngx_str_t *rest);
+
+
+#define NGX_HTTP_TOOLGATE_ANY                                                 \
+    (NGX_HTTP_GET|NGX_HTTP_POST|NGX_HTTP_PUT|NGX_HTTP_DELETE|NGX_HTTP_PATCH)
+
+#define ngx_http_toolgate_later(path, scope)                                  \
+    { ngx_string(path), 1, NGX_HTTP_TOOLGATE_ANY, "", scope, NULL }
+
+
+/* The first that fits is taken. */
+static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
+
+    { ngx_string("/v1/chat/completions"), 0, NGX_HTTP_POST, "POST",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_chat },
+
+    { ngx_string("/v1/models"), 1, NGX_HTTP_GET, "GET",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_models },
+
+    { ngx_string("/v1/tool_signing_secret"), 0, NGX_HTTP_GET, "GET",
+      NGX_HTTP_TOOLGATE_SCOPE_ADMIN, ngx_http_toolgate_signing_secret },
+
+    ngx_http_toolgate_later("/v1/responses", NGX_HTTP_TOOLGATE_SCOPE_RUN),
+    ngx_http_toolgate_later("/v1/embeddings", NGX_HTTP_TOOLGATE_SCOPE_RUN),
+    ngx_http_toolgate_later("/v1/completions", NGX_HTTP_TOOLGATE_SCOPE_RUN),
+    ngx_http_toolgate_later("/v1/moderations", NGX_HTTP_TOOLGATE_SCOPE_RUN),
+    ngx_http_toolgate_later("/v1/runs", NGX_HTTP_TOOLGATE_SCOPE_RUN),
+    ngx_http_toolgate_later("/v1/sessions", NGX_HTTP_TOOLGATE_SCOPE_RUN),
+    ngx_http_toolgate_later("/v1/approvals", NGX_HTTP_TOOLGATE_SCOPE_RUN),
+    ngx_http_toolgate_later("/agentengine/api/v1", NGX_HTTP_TOOLGATE_SCOPE_RUN),
+    ngx_http_toolgate_later("/v1/toolsets", NGX_HTTP_TOOLGATE_SCOPE_TOOLS),
+    ngx_http_toolgate_later("/v1/agents", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+    ngx_http_toolgate_later("/v1/tools", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+    ngx_http_toolgate_later("/v1/secrets", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+    ngx_http_toolgate_later("/v1/tool_signing_secret/rotate",
+                            NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+    ngx_http_toolgate_later("/v1/api_keys", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+    ngx_http_toolgate_later("/v1/end_user_keys", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+    ngx_http_toolgate_later("/v1/webhooks", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+    ngx_http_toolgate_later("/v1/knowledge", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+    ngx_http_toolgate_later("/v1/tickets", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+    ngx_http_toolgate_later("/v1/handoffs", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+    ngx_http_toolgate_later("/v1/flags", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+    ngx_http_toolgate_later("/v1/projects", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
+
+    { ngx_null_string, 0, 0, NULL, 0, NULL }
+};
+
+
+char *
+ngx_http_toolgate_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_toolgate_loc_conf_t  *tlcf = conf;
+
+    ngx_http_core_loc_conf_t       *clcf;
+    ngx_http_toolgate_srv_conf_t   *tscf;
+    ngx_http_toolgate_main_conf_t  *tmcf;
+
+    if (tlcf->api) {
+        return "is duplicate";
+    }
+
+    tlcf->api = 1;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_toolgate_api_handler;
+
+    tscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_toolgate_module);
+    tscf->api = 1;
+
+    tmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_toolgate_module);
+    tmcf->any_api = 1;
+
+    return NGX_CONF_OK;
+}
+
+
+ngx_int_t
+ngx_http_toolgate_api_handler(ngx_http_request_t *r)
+{
+    ngx_str_t                   rest, allow;
+    const char                 *code;
+    ngx_http_toolgate_key_t    *key;
+    ngx_http_toolgate_route_t  *route;
+
+    if (ngx_http_toolgate_request_id(r) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    route = ngx_http_toolgate_route(&r->uri, &rest);
+
+    if (route == NULL) {
+        return ngx_http_toolgate_reply_error(r, "unknown_url", NULL, NULL);
+    }
+
+    if (!(r->method & route->methods)) {
+        allow.data = (u_char *) route->allow;
+        allow.len = ngx_strlen(route->allow);
+
+        if (allow.len
+            && ngx_http_toolgate_add_header(r, "Allow", &allow) != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        return ngx_http_toolgate_reply_error(r, "method_not_allowed", NULL, NULL);
+    }
+
+    key = ngx_http_toolgate_auth(r, route->scope, &code);
+
+    if (key == NULL) {
+        return ngx_http_toolgate_reply_error(r, code, NULL, NULL);
+    }
+
+    if (route->handler == NULL) {
+        return ngx_http_toolgate_reply_error(r, "not_implemented", NULL, NULL);
+    }
+
+    return route->handler(r, key, &rest);
+}
+
+
+static ngx_http_toolgate_route_t *
+ngx_http_toolgate_route(ngx_str_t *uri, ngx_str_t *rest)
+{
+    ngx_http_toolgate_route_t  *route;
+
+    for (route = ngx_http_toolgate_routes; route->path.len; route++) {
+
+        if (uri->len < route->path.len
+            || ngx_memcmp(uri->data, route->path.data, route->path.len) != 0)
+        {
+            continue;
+        }
+
+        rest->data = uri->data + route->path.len;
+        rest->len = uri->len - route->path.len;
+
+        if (rest->len == 0 || (route->tree && rest->data[0] == '/')) {
+            return route;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* The same id that the access log can name as $request_id. */
+static ngx_int_t
+ngx_http_toolgate_request_id(ngx_http_request_t *r)
+{
+    ngx_str_t                   value;
+    ngx_uint_t                  key;
+    ngx_http_variable_value_t  *vv;
+
+    static ngx_str_t  name = ngx_string("request_id");
+
+    key = ngx_hash_key(name.data, name.len);
+    vv = ngx_http_get_variable(r, &name, key);
+
+    if (vv == NULL || vv->not_found) {
+        return NGX_ERROR;
+    }
+
+    value.data = vv->data;
+    value.len = vv->len;
+
+    return ngx_http_toolgate_add_header(r, "x-request-id", &value);
+}

@@ -1,0 +1,106 @@
+/*
+ * The module's configuration as every layer may read it. Filled while nginx reads
+ * its configuration, read-only afterwards.
+ */
+
+#ifndef NGX_HTTP_TOOLGATE_MODULE_H
+#define NGX_HTTP_TOOLGATE_MODULE_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "ngx_http_toolgate_compat.h"
+#include "ngx_http_toolgate_objects.h"
+#include "ngx_toolgate_client.h"
+#include "ngx_toolgate_redis.h"
+
+
+#define NGX_HTTP_TOOLGATE_MAX_MODELS      1000
+#define NGX_HTTP_TOOLGATE_MAX_BODY        (8 * 1024 * 1024)
+#define NGX_HTTP_TOOLGATE_BODY_BUFFER     (128 * 1024)  /* read at once */
+#define NGX_HTTP_TOOLGATE_SSE_PING_MS     15000
+#define NGX_HTTP_TOOLGATE_RUN_TIMEOUT_MS  600000
+
+/* One "toolgate_model name location=/uri …": a place that serves this model. */
+typedef struct {
+    ngx_str_t                      location;
+    ngx_str_t                      vendor_name;    /* empty: the model's name */
+    unsigned                       backup:1;
+} ngx_http_toolgate_upstream_t;
+
+/* All places of one name, in the order in which they are tried. */
+typedef struct {
+    ngx_str_t                      name;
+    ngx_array_t                    upstreams;      /* of upstream_t */
+} ngx_http_toolgate_model_t;
+
+typedef struct {
+    ngx_toolgate_redis_conf_t     *redis;          /* NULL: none configured */
+    ngx_shm_zone_t                *zone;
+    ngx_addr_t                    *helper;         /* NULL: none configured */
+    ngx_toolgate_client_conf_t     client;
+    ngx_array_t                    allow;          /* of tg_netguard_allow_t */
+    ngx_array_t                    own;            /* of tg_netguard_own_t */
+    ngx_array_t                    own_hosts;      /* of tg_str_t */
+    ngx_array_t                    catalogs;       /* of ngx_str_t */
+    ngx_str_t                      admin_key;
+    ngx_str_t                      master_key;
+    ngx_http_toolgate_objects_t    objects;
+    unsigned                       any_model:1;
+    unsigned                       any_api:1;
+} ngx_http_toolgate_main_conf_t;
+
+typedef struct ngx_http_toolgate_srv_conf_s  ngx_http_toolgate_srv_conf_t;
+
+struct ngx_http_toolgate_srv_conf_s {
+    ngx_array_t                    models;         /* of model_t */
+    ngx_http_toolgate_srv_conf_t  *outer;          /* the http level, or NULL */
+    unsigned                       api:1;          /* a location has toolgate_api */
+};
+
+typedef struct {
+    ngx_flag_t                     api;
+    size_t                         max_body;
+    ngx_msec_t                     sse_ping;
+    ngx_msec_t                     run_timeout;
+} ngx_http_toolgate_loc_conf_t;
+
+
+extern ngx_module_t  ngx_http_toolgate_module;
+
+
+/* Directive handlers of ngx_http_toolgate_directives.c. */
+char *ngx_http_toolgate_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_redis(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_helper(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_admin_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_master_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_catalog(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_netguard_allow(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_toolgate_own_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_ca(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Every model that any server knows is an upstream name for the catalog. Adds the
+ * listen addresses and names of the servers that carry the API to the
+ * guard's own ones, then loads the catalog. After all directives are read. */
+ngx_int_t ngx_http_toolgate_finish_conf(ngx_conf_t *cf,
+    ngx_http_toolgate_main_conf_t *tmcf);
+
+/* The configured model of this name as this server sees it, or NULL. */
+ngx_http_toolgate_model_t *ngx_http_toolgate_model_find(ngx_http_request_t *r,
+    ngx_str_t *name);
+
+/* Adds a response header; name and value live as long as the request. */
+ngx_int_t ngx_http_toolgate_add_header(ngx_http_request_t *r, const char *name,
+    ngx_str_t *value);
+
+/* A request header by its lower-case name; len 0 when absent. */
+ngx_str_t ngx_http_toolgate_request_header(ngx_http_request_t *r,
+    const char *name);
+
+#endif /* NGX_HTTP_TOOLGATE_MODULE_H */

@@ -1,0 +1,350 @@
+/*
+ * Model turns of an agent's run: starts them at the model's places in turn, feeds
+ * what comes to the parser, shows text as it comes, and says why a turn failed.
+ */
+
+#include "ngx_http_toolgate_run.h"
+
+#include "tg_clean.h"
+
+
+#define NGX_HTTP_TOOLGATE_VENDOR_MESSAGE_CHARS  500
+
+
+static void ngx_http_toolgate_model_head(ngx_http_toolgate_turn_t *turn);
+static ngx_int_t ngx_http_toolgate_model_take(ngx_http_toolgate_turn_t *turn,
+    u_char *data, size_t len);
+static void ngx_http_toolgate_model_ended(ngx_http_toolgate_turn_t *turn);
+static tg_rc_e ngx_http_toolgate_model_event(void *ctx,
+    const tg_sse_event_t *event);
+static ngx_int_t ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
+    const tg_delta_news_t *news);
+static void ngx_http_toolgate_model_vendor_message(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_failure_t *failure);
+
+
+static const ngx_http_toolgate_turn_owner_t  ngx_http_toolgate_model_owner = {
+    ngx_http_toolgate_model_head,
+    ngx_http_toolgate_model_take,
+    ngx_http_toolgate_model_ended
+};
+
+
+ngx_int_t
+ngx_http_toolgate_model_call(ngx_http_toolgate_run_t *run)
+{
+    off_t                           length;
+    ngx_chain_t                    *body;
+    ngx_http_toolgate_upstream_t   *upstream;
+
+    if (ngx_http_toolgate_prompt_chain(run, &body, &length) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    upstream = run->model->upstreams.elts;
+
+    run->turn.owner = run->relay ? &ngx_http_toolgate_relay_owner
+                                 : &ngx_http_toolgate_model_owner;
+    run->turn.data = run;
+
+    return ngx_http_toolgate_turn_start(run->request, &run->turn,
+                                        &upstream[run->upstream].location, body,
+                                        length,
+                                        run->relay ? run->prompt.stream : 1);
+}
+
+
+static void
+ngx_http_toolgate_model_head(ngx_http_toolgate_turn_t *turn)
+{
+    ngx_http_toolgate_run_t  *run = turn->data;
+
+    run->streaming =
+        turn->content_type.len >= 17
+        && ngx_strncasecmp(turn->content_type.data,
+                           (u_char *) "text/event-stream", 17) == 0;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_model_take(ngx_http_toolgate_turn_t *turn, u_char *data,
+    size_t len)
+{
+    tg_rc_e                   rc;
+    ngx_http_toolgate_run_t  *run = turn->data;
+
+    if (turn->status / 100 != 2) {
+
+        /* enough of it to find the vendor's reason, the rest is passed over */
+
+        if (run->whole.len < NGX_HTTP_TOOLGATE_ERROR_BODY_MAX) {
+            (void) tg_buf_append(&run->whole, data,
+                                 ngx_min(len, NGX_HTTP_TOOLGATE_ERROR_BODY_MAX
+                                              - run->whole.len));
+        }
+
+        return NGX_OK;
+    }
+
+    if (!run->streaming) {
+        if (run->whole.len + len > TG_DELTA_MAX_CONTENT
+            || tg_buf_append(&run->whole, data, len) != TG_OK)
+        {
+            run->parse_failed = 1;
+            return NGX_ERROR;
+        }
+
+        return NGX_OK;
+    }
+
+    if (ngx_http_toolgate_writer_full(&run->writer)) {
+        return NGX_AGAIN;
+    }
+
+    rc = tg_sse_feed(&run->sse, (char *) data, len, ngx_http_toolgate_model_event,
+                     run);
+
+    if (run->writer.queued || run->out_of_memory) {
+        ngx_http_toolgate_run_post(run);
+    }
+
+    if (rc != TG_OK) {
+        run->parse_failed = 1;
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_toolgate_model_ended(ngx_http_toolgate_turn_t *turn)
+{
+    ngx_http_toolgate_run_t  *run = turn->data;
+
+    run->turn_ended = 1;
+    ngx_http_toolgate_run_post(run);
+}
+
+
+static tg_rc_e
+ngx_http_toolgate_model_event(void *ctx, const tg_sse_event_t *event)
+{
+    tg_rc_e                   rc;
+    tg_delta_news_t           news;
+    ngx_http_toolgate_run_t  *run = ctx;
+
+    rc = tg_delta_event(&run->delta, event->data, &news);
+
+    if (rc != TG_OK) {
+        return rc;
+    }
+
+    if (ngx_http_toolgate_model_show(run, &news) != NGX_OK) {
+        run->out_of_memory = 1;
+        return TG_E_NOMEM;
+    }
+
+    return TG_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
+    const tg_delta_news_t *news)
+{
+    if (news->reasoning.len
+        && run->face->reasoning(run, news->reasoning) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (news->content.len) {
+
+        /* texts of two rounds are two paragraphs */
+
+        if (!run->turn_text && run->any_text
+            && run->face->text(run, tg_str("\n\n")) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        run->turn_text = 1;
+        run->any_text = 1;
+
+        if (run->face->text(run, news->content) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (news->refusal.len) {
+        run->any_text = 1;
+        return run->face->refusal(run, news->refusal);
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_uint_t
+ngx_http_toolgate_model_next(ngx_http_toolgate_run_t *run)
+{
+    /* bytes that the caller has seen cannot be taken back */
+
+    if (run->any_text || run->writer.started) {
+        return 0;
+    }
+
+    switch (run->turn.status) {
+
+    case NGX_HTTP_UNAUTHORIZED:
+    case NGX_HTTP_FORBIDDEN:
+    case NGX_HTTP_REQUEST_TIME_OUT:
+    case NGX_HTTP_TOO_MANY_REQUESTS:
+        break;
+
+    default:
+        /* content that one vendor refused, another would refuse, too */
+
+        if (run->turn.status / 100 == 4) {
+            return 0;
+        }
+    }
+
+    if (run->upstream + 1 >= run->model->upstreams.nelts) {
+        return 0;
+    }
+
+    run->upstream++;
+
+    return 1;
+}
+
+
+const char *
+ngx_http_toolgate_model_failure(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_failure_t *failure)
+{
+    const char       *code;
+    tg_delta_news_t   news;
+
+    code = ngx_http_toolgate_model_status(run, failure);
+
+    if (code == NULL && !run->streaming) {
+
+        if (run->turn.state == NGX_HTTP_TOOLGATE_TURN_WHOLE
+            && !run->parse_failed
+            && tg_delta_whole(&run->delta, tg_buf_get(&run->whole)) == TG_OK)
+        {
+            ngx_memzero(&news, sizeof(news));
+            news.content = tg_buf_get(&run->delta.content);
+            news.refusal = tg_buf_get(&run->delta.refusal);
+            news.reasoning = tg_buf_get(&run->delta.reasoning);
+
+            if (ngx_http_toolgate_model_show(run, &news) != NGX_OK) {
+                run->out_of_memory = 1;
+            }
+
+        } else {
+            code = "model_unavailable";
+        }
+
+    } else if (code == NULL) {
+        tg_delta_close(&run->delta);
+
+        if (run->parse_failed || !tg_delta_complete(&run->delta)) {
+            code = "model_stream_broken";
+        }
+    }
+
+    if (code) {
+        failure->error = tg_error_find(code);
+        ngx_log_error(NGX_LOG_WARN, run->request->connection->log, 0,
+                      "toolgate: model \"%V\": %s, status %ui",
+                      &run->model->name, code, run->turn.status);
+    }
+
+    return code;
+}
+
+
+const char *
+ngx_http_toolgate_model_status(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_failure_t *failure)
+{
+    ngx_str_t                 *type;
+    ngx_http_toolgate_turn_t  *turn;
+
+    turn = &run->turn;
+
+    if (turn->status / 100 == 2) {
+        return NULL;
+    }
+
+    switch (turn->status) {
+
+    case NGX_HTTP_UNAUTHORIZED:
+    case NGX_HTTP_FORBIDDEN:
+        return "model_auth_failed";
+
+    case NGX_HTTP_TOO_MANY_REQUESTS:
+        failure->retry_after = ngx_http_toolgate_turn_header(turn, "retry-after");
+        return "model_rate_limited";
+
+    case NGX_HTTP_REQUEST_TIME_OUT:
+    case NGX_HTTP_GATEWAY_TIME_OUT:
+        return "model_timeout";
+    }
+
+    /* a page is from something in between, not from the vendor */
+
+    type = &turn->content_type;
+
+    if (turn->status / 100 == 4 && type->len
+        && ngx_strlcasestrn(type->data, type->data + type->len,
+                            (u_char *) "json", 4 - 1))
+    {
+        ngx_http_toolgate_model_vendor_message(run, failure);
+        return "model_rejected_request";
+    }
+
+    return "model_unavailable";
+}
+
+
+/* The caller's content was refused: the vendor's own words help to mend it. */
+static void
+ngx_http_toolgate_model_vendor_message(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_failure_t *failure)
+{
+    json_t           *root, *error;
+    tg_buf_t          text;
+    tg_str_t          message, code;
+    tg_json_error_t   ignored;
+
+    root = tg_json_load(tg_buf_get(&run->whole), &ignored);
+    error = json_object_get(root, "error");
+
+    message = tg_json_get_string(error, "message");
+    code = tg_json_get_string(error, "code");
+
+    tg_buf_init(&text, 8 * NGX_HTTP_TOOLGATE_VENDOR_MESSAGE_CHARS);
+
+    if (message.len) {
+        tg_buf_cstr(&text, "The model refused the request: ");
+        tg_clean_value(message, NGX_HTTP_TOOLGATE_VENDOR_MESSAGE_CHARS - 100,
+                       &text);
+
+        if (code.len) {
+            tg_buf_cstr(&text, " (");
+            tg_clean_value(code, 64, &text);
+            tg_buf_char(&text, ')');
+        }
+
+        failure->message = ngx_http_toolgate_copy(run->request->pool,
+                                                  tg_buf_get(&text));
+    }
+
+    tg_buf_free(&text);
+    json_decref(root);
+}

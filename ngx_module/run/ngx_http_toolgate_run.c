@@ -1,0 +1,525 @@
+/*
+ * The life of a run: made, moved by run_advance, ended once. Events from filters
+ * and timers only note what happened and have the main request posted; the
+ * handler below acts on it, sends what was written, and is the only one that
+ * finalizes the request.
+ */
+
+#include "ngx_http_toolgate_run.h"
+
+#include <openssl/rand.h>
+
+
+static void ngx_http_toolgate_run_handler(ngx_http_request_t *r);
+static void ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
+    const char *finish_reason);
+static void ngx_http_toolgate_run_count_usage(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_run_deadline(ngx_event_t *ev);
+static void ngx_http_toolgate_run_ping(ngx_event_t *ev);
+static void ngx_http_toolgate_run_cleanup(void *data);
+
+
+ngx_http_toolgate_run_t *
+ngx_http_toolgate_run_create(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
+    const ngx_http_toolgate_face_t *face)
+{
+    u_char                    random[TG_ID_RANDOM_LEN];
+    ngx_str_t                 id;
+    ngx_pool_cleanup_t       *cln;
+    ngx_http_toolgate_run_t  *run;
+
+    if (RAND_bytes(random, sizeof(random)) != 1) {
+        return NULL;
+    }
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_toolgate_run_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    run = cln->data;
+    ngx_memzero(run, sizeof(ngx_http_toolgate_run_t));
+    cln->handler = ngx_http_toolgate_run_cleanup;
+
+    run->request = r;
+    run->conf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
+    run->location = ngx_http_get_module_loc_conf(r, ngx_http_toolgate_module);
+    run->key = key;
+    run->project = key->project;
+    run->face = face;
+    run->created = ngx_time();
+
+    tg_id_make("run_", random, run->id);
+    tg_sse_init(&run->sse);
+    tg_delta_init(&run->delta);
+    tg_buf_init(&run->whole, NGX_HTTP_TOOLGATE_RELAY_BODY_MAX);
+    ngx_http_toolgate_writer_init(&run->writer, r);
+
+    if (ngx_array_init(&run->offered, r->pool, 4,
+                       sizeof(ngx_http_toolgate_grant_t *)) != NGX_OK
+        || ngx_array_init(&run->history, r->pool, 4, sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&run->used_ids, r->pool, 4, sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&run->done_calls, r->pool, 4,
+                          sizeof(ngx_http_toolgate_done_call_t)) != NGX_OK
+        || ngx_array_init(&run->steps, r->pool, 4,
+                          sizeof(ngx_http_toolgate_step_t)) != NGX_OK)
+    {
+        return NULL;
+    }
+
+    id.data = (u_char *) run->id;
+    id.len = ngx_strlen(run->id);
+
+    if (ngx_http_toolgate_add_header(r, "x-toolgate-run", &id) != NGX_OK) {
+        return NULL;
+    }
+
+    ngx_http_set_ctx(r, run, ngx_http_toolgate_module);
+
+    return run;
+}
+
+
+void
+ngx_http_toolgate_run_start(ngx_http_toolgate_run_t *run)
+{
+    ngx_http_request_t  *r;
+
+    r = run->request;
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_toolgate_run_handler;
+
+    /* not cancelable: it keeps an old worker until its runs have ended */
+
+    run->deadline.handler = ngx_http_toolgate_run_deadline;
+    run->deadline.data = run;
+    run->deadline.log = r->connection->log;
+    run->deadline_at = ngx_current_msec + run->location->run_timeout;
+    ngx_add_timer(&run->deadline, run->location->run_timeout);
+
+    if (run->prompt.stream) {
+        run->ping.handler = ngx_http_toolgate_run_ping;
+        run->ping.data = run;
+        run->ping.log = r->connection->log;
+        run->ping.cancelable = 1;
+        run->writer.last_added = ngx_current_msec;
+        ngx_add_timer(&run->ping, run->location->sse_ping);
+    }
+
+    ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_START);
+
+    /* the subrequest is posted; the caller comes from nginx's own handlers, which
+     * run what is posted */
+
+    ngx_http_toolgate_run_post(run);
+}
+
+
+void
+ngx_http_toolgate_run_post(ngx_http_toolgate_run_t *run)
+{
+    if (run->is_posted) {
+        return;
+    }
+
+    run->is_posted = 1;
+
+    (void) ngx_http_post_request(run->request, &run->posted);
+}
+
+
+static void
+ngx_http_toolgate_run_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                 rc;
+    ngx_event_t              *wev;
+    ngx_http_toolgate_run_t  *run;
+
+    run = ngx_http_get_module_ctx(r, ngx_http_toolgate_module);
+    wev = r->connection->write;
+
+    run->is_posted = 0;
+
+    if (wev->timedout) {
+        if (!wev->delayed) {
+            ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
+                          "toolgate: client reads too slowly");
+            r->connection->timedout = 1;
+            ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
+            return;
+        }
+
+        wev->timedout = 0;
+        wev->delayed = 0;
+    }
+
+    run->in_handler = 1;
+    ngx_http_toolgate_run_events(run);
+    run->in_handler = 0;
+
+    if (run->out_of_memory) {
+        ngx_http_finalize_request(r, run->writer.started
+                                     ? NGX_ERROR
+                                     : NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    rc = ngx_http_toolgate_writer_flush(&run->writer);
+
+    if (rc == NGX_ERROR) {
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return;
+    }
+
+    if (run->state >= NGX_HTTP_TOOLGATE_RUN_COMPLETED) {
+
+        if (run->deadline.timer_set) {
+            ngx_del_timer(&run->deadline);
+        }
+
+        if (run->ping.timer_set) {
+            ngx_del_timer(&run->ping);
+        }
+
+        /* a relay that could not say its fault must not look whole */
+
+        ngx_http_finalize_request(r, run->writer.ended ? NGX_OK : NGX_ERROR);
+        return;
+    }
+
+    if (!ngx_http_toolgate_writer_full(&run->writer)) {
+        ngx_http_toolgate_turn_wake(&run->turn);
+    }
+}
+
+
+static void
+ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run)
+{
+    if (run->turn_ended) {
+        run->turn_ended = 0;
+        ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_TURN_ENDED);
+    }
+
+    if (run->calls_ended) {
+        run->calls_ended = 0;
+        ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED);
+    }
+}
+
+
+void
+ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_run_event_e event)
+{
+    ngx_log_debug2(NGX_LOG_DEBUG_HTTP, run->request->connection->log, 0,
+                   "toolgate: run state:%d event:%d", run->state, event);
+
+    if (event == NGX_HTTP_TOOLGATE_EVENT_DEADLINE) {
+        if (run->state < NGX_HTTP_TOOLGATE_RUN_COMPLETED) {
+            ngx_http_toolgate_run_fail(run, "run_timeout", NULL);
+        }
+
+        return;
+    }
+
+    switch (run->state) {
+
+    case NGX_HTTP_TOOLGATE_RUN_NEW:
+        if (event == NGX_HTTP_TOOLGATE_EVENT_START) {
+            ngx_http_toolgate_run_call_model(run);
+        }
+        break;
+
+    case NGX_HTTP_TOOLGATE_RUN_CALLING_MODEL:
+        if (event == NGX_HTTP_TOOLGATE_EVENT_TURN_ENDED) {
+            ngx_http_toolgate_run_turn_ended(run);
+        }
+        break;
+
+    case NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS:
+        if (event == NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED) {
+            ngx_http_toolgate_run_calls_ended(run);
+        }
+        break;
+
+    case NGX_HTTP_TOOLGATE_RUN_COMPLETED:
+    case NGX_HTTP_TOOLGATE_RUN_FAILED:
+    case NGX_HTTP_TOOLGATE_RUN_CANCELLED:
+        break;
+    }
+}
+
+
+static void
+ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run)
+{
+    run->state = NGX_HTTP_TOOLGATE_RUN_CALLING_MODEL;
+    run->turn_text = 0;
+    run->parse_failed = 0;
+    run->streaming = 0;
+
+    tg_sse_free(&run->sse);
+    tg_sse_init(&run->sse);
+    tg_delta_free(&run->delta);
+    tg_delta_init(&run->delta);
+    tg_buf_reset(&run->whole);
+
+    if (ngx_http_toolgate_model_call(run) != NGX_OK) {
+        run->out_of_memory = 1;
+    }
+}
+
+
+static void
+ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run)
+{
+    const char                   *finish;
+    ngx_http_toolgate_failure_t   failure;
+
+    if (run->relay) {
+        if (ngx_http_toolgate_relay_finish(run) == NGX_DECLINED) {
+            ngx_http_toolgate_run_call_model(run);
+        }
+
+        return;
+    }
+
+    ngx_memzero(&failure, sizeof(failure));
+
+    if (ngx_http_toolgate_model_failure(run, &failure)) {
+
+        if (ngx_http_toolgate_model_next(run)) {
+            ngx_http_toolgate_run_call_model(run);
+            return;
+        }
+
+        ngx_http_toolgate_run_fail_with(run, &failure);
+        return;
+    }
+
+    ngx_http_toolgate_run_count_usage(run);
+
+    finish = run->delta.finish_reason;
+
+    if (ngx_strcmp(finish, "length") == 0
+        || ngx_strcmp(finish, "content_filter") == 0)
+    {
+        /* calls of a cut answer may be cut as well: none of them runs */
+        ngx_http_toolgate_run_complete(run, finish);
+        return;
+    }
+
+    if (run->final || run->delta.call_count == 0) {
+        ngx_http_toolgate_run_complete(run, "stop");
+        return;
+    }
+
+    run->round++;
+    run->state = NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS;
+
+    if (ngx_http_toolgate_calls_start(run) != NGX_OK) {
+        run->out_of_memory = 1;
+    }
+}
+
+
+static void
+ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < run->call_count; i++) {
+        if (run->calls[i].caller_owned && run->calls[i].code == NULL) {
+            ngx_http_toolgate_run_complete(run, "tool_calls");
+            return;
+        }
+    }
+
+    if (ngx_http_toolgate_calls_remember(run) != NGX_OK) {
+        run->out_of_memory = 1;
+        return;
+    }
+
+    if (run->round >= run->agent->max_rounds) {
+        run->final = 1;
+    }
+
+    ngx_http_toolgate_run_call_model(run);
+}
+
+
+static void
+ngx_http_toolgate_run_count_usage(ngx_http_toolgate_run_t *run)
+{
+    tg_delta_usage_t  *sum, *turn;
+
+    sum = &run->usage;
+    turn = &run->delta.usage;
+
+    if (!turn->present) {
+        return;
+    }
+
+    sum->present = true;
+    sum->prompt_tokens += turn->prompt_tokens;
+    sum->completion_tokens += turn->completion_tokens;
+    sum->total_tokens += turn->total_tokens;
+    sum->cached_tokens += turn->cached_tokens;
+    sum->reasoning_tokens += turn->reasoning_tokens;
+}
+
+
+static void
+ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
+    const char *finish_reason)
+{
+    run->finish_reason = finish_reason;
+    run->state = NGX_HTTP_TOOLGATE_RUN_COMPLETED;
+
+    if (run->face->finish(run) != NGX_OK) {
+        run->out_of_memory = 1;
+    }
+}
+
+
+void
+ngx_http_toolgate_run_fail(ngx_http_toolgate_run_t *run, const char *code,
+    ngx_str_t *message)
+{
+    ngx_http_toolgate_failure_t  failure;
+
+    ngx_memzero(&failure, sizeof(failure));
+    failure.error = tg_error_find(code);
+
+    if (message) {
+        failure.message = *message;
+    }
+
+    ngx_http_toolgate_run_fail_with(run, &failure);
+}
+
+
+void
+ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_failure_t *failure)
+{
+    ngx_http_toolgate_turn_cancel(&run->turn);
+    ngx_http_toolgate_calls_cancel(run);
+
+    run->turn_ended = 0;
+    run->calls_ended = 0;
+    run->state = NGX_HTTP_TOOLGATE_RUN_FAILED;
+
+    ngx_log_error(NGX_LOG_INFO, run->request->connection->log, 0,
+                  "toolgate: run %s failed: %s", run->id, failure->error->code);
+
+    if (run->face->fail(run, failure) != NGX_OK) {
+        run->out_of_memory = 1;
+    }
+}
+
+
+static void
+ngx_http_toolgate_run_deadline(ngx_event_t *ev)
+{
+    ngx_connection_t         *c;
+    ngx_http_toolgate_run_t  *run;
+
+    run = ev->data;
+    c = run->request->connection;
+
+    ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_DEADLINE);
+    ngx_http_toolgate_run_post(run);
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_toolgate_run_ping(ngx_event_t *ev)
+{
+    ngx_msec_t                silent;
+    ngx_connection_t         *c;
+    ngx_http_toolgate_run_t  *run;
+
+    run = ev->data;
+    c = run->request->connection;
+
+    silent = ngx_current_msec - run->writer.last_added;
+
+    if (silent < run->location->sse_ping) {
+        ngx_add_timer(ev, run->location->sse_ping - silent);
+        return;
+    }
+
+    ngx_add_timer(ev, run->location->sse_ping);
+
+    /* a client that does not read needs no proof of life */
+
+    if (run->writer.unsent) {
+        return;
+    }
+
+    if (run->face->ping(run) != NGX_OK) {
+        run->out_of_memory = 1;
+    }
+
+    ngx_http_toolgate_run_post(run);
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* The jobs' own cleanups were added later and have run before this one. */
+static void
+ngx_http_toolgate_run_cleanup(void *data)
+{
+    ngx_http_toolgate_run_t  *run = data;
+
+    ngx_uint_t  i;
+
+    if (run->deadline.timer_set) {
+        ngx_del_timer(&run->deadline);
+    }
+
+    if (run->ping.timer_set) {
+        ngx_del_timer(&run->ping);
+    }
+
+    for (i = 0; i < run->call_count; i++) {
+        json_decref(run->calls[i].args);
+        tg_buf_free(&run->calls[i].job.result);
+    }
+
+    json_decref(run->variables);
+    json_decref(run->prompt.tools);
+    json_decref(run->prompt.variables);
+
+    tg_sse_free(&run->sse);
+    tg_delta_free(&run->delta);
+    tg_buf_free(&run->whole);
+}
+
+
+ngx_str_t
+ngx_http_toolgate_copy(ngx_pool_t *pool, tg_str_t text)
+{
+    ngx_str_t  copy;
+
+    copy.len = text.len;
+    copy.data = ngx_pnalloc(pool, text.len + 1);
+
+    if (copy.data) {
+        if (text.len) {
+            ngx_memcpy(copy.data, text.data, text.len);
+        }
+
+        copy.data[text.len] = '\0';
+    }
+
+    return copy;
+}

@@ -1,0 +1,231 @@
+/*
+ * A run: one client request through model turns and tool calls to one answer.
+ * The state machine is run_advance in _run.c; how the answer looks to the client
+ * is the face's business (api/), what a tool does is the tools' (tools/).
+ */
+
+#ifndef NGX_HTTP_TOOLGATE_RUN_H
+#define NGX_HTTP_TOOLGATE_RUN_H
+
+#include "ngx_http_toolgate_module.h"
+#include "ngx_http_toolgate_tools.h"
+#include "ngx_http_toolgate_turn.h"
+#include "ngx_http_toolgate_writer.h"
+#include "ngx_toolgate_counters.h"
+
+#include "tg_delta.h"
+#include "tg_error.h"
+#include "tg_policy.h"
+#include "tg_scan.h"
+#include "tg_sse.h"
+
+
+#define NGX_HTTP_TOOLGATE_ERROR_BODY_MAX   (64 * 1024)       /* kept of a vendor's */
+#define NGX_HTTP_TOOLGATE_RELAY_BODY_MAX   (32 * 1024 * 1024) /* when rewritten */
+#define NGX_HTTP_TOOLGATE_RUN_STEPS_MAX    512
+
+typedef enum {
+    NGX_HTTP_TOOLGATE_RUN_NEW = 0,
+    NGX_HTTP_TOOLGATE_RUN_CALLING_MODEL,
+    NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS,
+    NGX_HTTP_TOOLGATE_RUN_COMPLETED,
+    NGX_HTTP_TOOLGATE_RUN_FAILED,
+    NGX_HTTP_TOOLGATE_RUN_CANCELLED
+} ngx_http_toolgate_run_state_e;
+
+typedef enum {
+    NGX_HTTP_TOOLGATE_EVENT_START = 0,
+    NGX_HTTP_TOOLGATE_EVENT_TURN_ENDED,
+    NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED,
+    NGX_HTTP_TOOLGATE_EVENT_DEADLINE
+} ngx_http_toolgate_run_event_e;
+
+typedef struct ngx_http_toolgate_run_s  ngx_http_toolgate_run_t;
+
+/* What the client asked for, checked; body and scan stay as long as the run. */
+typedef struct {
+    u_char                         *body;
+    size_t                          len;
+    tg_scan_t                      *scan;
+    ngx_str_t                       model;          /* as the caller named it */
+    json_t                         *tools;          /* the caller's own, or NULL */
+    json_t                         *variables;      /* overrides, or NULL */
+    ngx_str_t                       account;
+    unsigned                        stream:1;
+    unsigned                        include_usage:1;
+    unsigned                        allow_actions:1;
+} ngx_http_toolgate_prompt_t;
+
+/* Why a run failed, for the face to say. */
+typedef struct {
+    const tg_error_t               *error;
+    ngx_str_t                       message;        /* empty: the default one */
+    ngx_str_t                       retry_after;
+} ngx_http_toolgate_failure_t;
+
+/* How an answer looks to the client. Each adds to run->writer; NGX_ERROR when
+ * out of memory. */
+typedef struct {
+    ngx_int_t  (*text)(ngx_http_toolgate_run_t *run, tg_str_t text);
+    ngx_int_t  (*refusal)(ngx_http_toolgate_run_t *run, tg_str_t text);
+    ngx_int_t  (*reasoning)(ngx_http_toolgate_run_t *run, tg_str_t text);
+    ngx_int_t  (*ping)(ngx_http_toolgate_run_t *run);
+    ngx_int_t  (*finish)(ngx_http_toolgate_run_t *run);
+    ngx_int_t  (*fail)(ngx_http_toolgate_run_t *run,
+                       ngx_http_toolgate_failure_t *failure);
+} ngx_http_toolgate_face_t;
+
+typedef struct {
+    char                            id[TG_ID_MAX_LEN];
+    ngx_str_t                       tool;
+    const char                     *code;           /* NULL: ok */
+} ngx_http_toolgate_step_t;
+
+typedef enum {
+    NGX_HTTP_TOOLGATE_CALL_NEW = 0,
+    NGX_HTTP_TOOLGATE_CALL_WAITING,      /* for an identical call of the round */
+    NGX_HTTP_TOOLGATE_CALL_COUNTING,     /* the store was asked */
+    NGX_HTTP_TOOLGATE_CALL_RUNNING,
+    NGX_HTTP_TOOLGATE_CALL_ENDED
+} ngx_http_toolgate_call_state_e;
+
+/* One call of the round under way. */
+typedef struct {
+    ngx_http_toolgate_call_state_e  state;
+    ngx_http_toolgate_run_t        *run;
+    ngx_uint_t                      position;
+    char                            id[TG_ID_MAX_LEN];
+    ngx_str_t                       model_id;       /* as replayed to the model */
+    ngx_str_t                       name;
+    ngx_str_t                       arguments;      /* JSON text, as received */
+    ngx_str_t                       canonical;      /* of the folded arguments */
+    json_t                         *args;
+    ngx_http_toolgate_tool_t       *tool;           /* NULL: not one of ours */
+    tg_policy_facts_t               facts;
+    ngx_http_toolgate_job_t         job;
+    const char                     *code;           /* NULL: ok */
+    unsigned                        caller_owned:1;
+} ngx_http_toolgate_call_t;
+
+/* A call that has succeeded in this run. */
+typedef struct {
+    ngx_http_toolgate_tool_t       *tool;
+    ngx_str_t                       canonical;
+    ngx_str_t                       result;
+} ngx_http_toolgate_done_call_t;
+
+struct ngx_http_toolgate_run_s {
+    ngx_http_request_t             *request;
+    ngx_http_toolgate_main_conf_t  *conf;
+    ngx_http_toolgate_loc_conf_t   *location;
+    ngx_http_toolgate_run_state_e   state;
+    char                            id[TG_ID_MAX_LEN];
+    time_t                          created;
+
+    ngx_http_toolgate_project_t    *project;
+    ngx_http_toolgate_key_t        *key;
+    ngx_http_toolgate_prompt_t      prompt;
+    const ngx_http_toolgate_face_t *face;
+    void                           *face_data;
+
+    ngx_http_toolgate_model_t      *model;
+    ngx_uint_t                      upstream;       /* which of the model's */
+    ngx_http_toolgate_turn_t        turn;
+    ngx_http_toolgate_writer_t      writer;
+    ngx_event_t                     deadline;
+    ngx_event_t                     ping;
+    ngx_msec_t                      deadline_at;
+    ngx_http_posted_request_t       posted;
+    unsigned                        is_posted:1;
+    unsigned                        turn_ended:1;   /* noted, not yet acted on */
+    unsigned                        calls_ended:1;
+    unsigned                        relay:1;        /* no agent: passed through */
+    unsigned                        out_of_memory:1;
+    unsigned                        local_limits:1;
+    unsigned                        in_handler:1;   /* posted requests run after it */
+
+    /* of the turn under way */
+    tg_sse_t                        sse;
+    tg_delta_t                      delta;
+    tg_buf_t                        whole;          /* an answer that is no stream */
+    unsigned                        streaming:1;
+    unsigned                        turn_text:1;    /* this turn has shown text */
+    unsigned                        any_text:1;     /* the run has shown text */
+    unsigned                        parse_failed:1;
+
+    /* of a relay */
+    size_t                          relay_used;     /* bytes up to the last event */
+    unsigned                        relay_rename:1; /* "model" is to be put back */
+    unsigned                        relay_done:1;   /* [DONE] went through */
+
+    /* of an agent's run */
+    ngx_http_toolgate_agent_t      *agent;
+    ngx_array_t                     offered;        /* of grant_t * */
+    json_t                         *variables;
+    ngx_uint_t                      round;          /* rounds that had calls */
+    unsigned                        final:1;        /* tools are off in this turn */
+    ngx_array_t                     history;        /* of ngx_str_t: hidden rounds */
+    ngx_array_t                     used_ids;       /* of ngx_str_t */
+    ngx_array_t                     done_calls;     /* of done_call_t */
+    ngx_array_t                     steps;          /* of step_t */
+    ngx_http_toolgate_call_t       *calls;
+    ngx_uint_t                      call_count;
+    ngx_uint_t                      calls_open;
+    tg_delta_usage_t                usage;
+    const char                     *finish_reason;
+};
+
+
+/* Makes a run for a request whose body is read; everything in it lives as long
+ * as the request. */
+ngx_http_toolgate_run_t *ngx_http_toolgate_run_create(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, const ngx_http_toolgate_face_t *face);
+
+/* Starts it. The request is finalized by the run, later. */
+void ngx_http_toolgate_run_start(ngx_http_toolgate_run_t *run);
+
+/* Moves the state machine; may finalize the request. */
+void ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_run_event_e event);
+
+/* Has the main request's handler called soon (from inside filters and events). */
+void ngx_http_toolgate_run_post(ngx_http_toolgate_run_t *run);
+
+/* Ends the run as failed. message may be empty. */
+void ngx_http_toolgate_run_fail(ngx_http_toolgate_run_t *run, const char *code,
+    ngx_str_t *message);
+void ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_failure_t *failure);
+
+/* _model.c: starts the next turn at the model's current place. */
+ngx_int_t ngx_http_toolgate_model_call(ngx_http_toolgate_run_t *run);
+/* Why a turn that is over gave no answer; NULL when it gave one. */
+const char *ngx_http_toolgate_model_failure(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_failure_t *failure);
+/* The code for the status of a turn; NULL for 2xx. */
+const char *ngx_http_toolgate_model_status(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_failure_t *failure);
+/* Whether another place of the same model may be tried after this turn. */
+ngx_uint_t ngx_http_toolgate_model_next(ngx_http_toolgate_run_t *run);
+
+/* _prompt.c: the body of the next model request as a chain of memory buffers. */
+ngx_int_t ngx_http_toolgate_prompt_chain(ngx_http_toolgate_run_t *run,
+    ngx_chain_t **chain, off_t *length);
+/* Appends the agent's instructions as a JSON string, variables filled in. */
+void ngx_http_toolgate_prompt_fill(ngx_http_toolgate_run_t *run, tg_buf_t *out);
+
+/* _calls.c: starts the calls that the turn asked for; EVENT_CALLS_ENDED follows. */
+ngx_int_t ngx_http_toolgate_calls_start(ngx_http_toolgate_run_t *run);
+/* Stops those that are under way. */
+void ngx_http_toolgate_calls_cancel(ngx_http_toolgate_run_t *run);
+/* Adds the finished round to the history. */
+ngx_int_t ngx_http_toolgate_calls_remember(ngx_http_toolgate_run_t *run);
+
+/* _relay.c: the owner of a pass-through turn, and what follows when it ended. */
+extern const ngx_http_toolgate_turn_owner_t  ngx_http_toolgate_relay_owner;
+ngx_int_t ngx_http_toolgate_relay_finish(ngx_http_toolgate_run_t *run);
+
+/* An ngx_str_t copy of bytes in the request's pool; data NULL: out of memory. */
+ngx_str_t ngx_http_toolgate_copy(ngx_pool_t *pool, tg_str_t text);
+
+#endif /* NGX_HTTP_TOOLGATE_RUN_H */

@@ -1,0 +1,373 @@
+/*
+ * One model turn as a background subrequest. The invariant: when control goes
+ * back to the event loop, a turn is either over (its subrequest is not touched
+ * any more) or its subrequest is alive and will call one of the filters or the
+ * post handler below. nginx ends the subrequest by itself when the main request
+ * goes away.
+ */
+
+#include "ngx_http_toolgate_module.h"
+#include "ngx_http_toolgate_turn.h"
+
+
+static ngx_int_t ngx_http_toolgate_turn_request(ngx_http_request_t *sr,
+    ngx_chain_t *body, off_t length, ngx_uint_t stream);
+static ngx_int_t ngx_http_toolgate_turn_add_header(ngx_http_request_t *sr,
+    const char *name, const char *value);
+static ngx_int_t ngx_http_toolgate_turn_header_filter(ngx_http_request_t *r);
+static ngx_int_t ngx_http_toolgate_turn_body_filter(ngx_http_request_t *r,
+    ngx_chain_t *in);
+static ngx_int_t ngx_http_toolgate_turn_hold(ngx_http_toolgate_turn_t *turn,
+    ngx_pool_t *pool, ngx_chain_t *in);
+static ngx_int_t ngx_http_toolgate_turn_done(ngx_http_request_t *r, void *data,
+    ngx_int_t rc);
+
+
+static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
+static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
+
+
+void
+ngx_http_toolgate_turn_filter_init(void)
+{
+    ngx_http_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_toolgate_turn_header_filter;
+
+    ngx_http_next_body_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = ngx_http_toolgate_turn_body_filter;
+}
+
+
+ngx_int_t
+ngx_http_toolgate_turn_start(ngx_http_request_t *r,
+    ngx_http_toolgate_turn_t *turn, ngx_str_t *location, ngx_chain_t *body,
+    off_t length, ngx_uint_t stream)
+{
+    ngx_http_request_t  *sr;
+
+    turn->state = NGX_HTTP_TOOLGATE_TURN_WAITING;
+    turn->held = NULL;
+    turn->status = 0;
+    turn->content_length = -1;
+    ngx_str_null(&turn->content_type);
+    turn->is_posted = 0;
+    turn->given_up = 0;
+    turn->last = 0;
+
+    turn->post.handler = ngx_http_toolgate_turn_done;
+    turn->post.data = turn;
+
+    /* background: an ordinary one would take the connection from the main
+     * request, which then could not send while the model talks */
+
+    if (ngx_http_subrequest(r, location, NULL, &sr, &turn->post,
+                            NGX_HTTP_SUBREQUEST_BACKGROUND)
+        != NGX_OK)
+    {
+        turn->state = NGX_HTTP_TOOLGATE_TURN_BROKEN;
+        return NGX_ERROR;
+    }
+
+    turn->subrequest = sr;
+
+    if (ngx_http_toolgate_turn_request(sr, body, length, stream) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_set_ctx(sr, turn, ngx_http_toolgate_module);
+
+    return NGX_OK;
+}
+
+
+/* A subrequest starts with the client's headers: the model must not get them. */
+static ngx_int_t
+ngx_http_toolgate_turn_request(ngx_http_request_t *sr, ngx_chain_t *body,
+    off_t length, ngx_uint_t stream)
+{
+    ngx_http_request_body_t  *rb;
+
+    static ngx_str_t  post = ngx_string("POST");
+
+    rb = ngx_pcalloc(sr->pool, sizeof(ngx_http_request_body_t));
+    if (rb == NULL) {
+        return NGX_ERROR;
+    }
+
+    rb->bufs = body;
+    rb->rest = 0;
+
+    sr->request_body = rb;
+    sr->method = NGX_HTTP_POST;
+    sr->method_name = post;
+    sr->filter_need_in_memory = 1;
+    sr->header_only = 0;
+
+    ngx_memzero(&sr->headers_in, sizeof(ngx_http_headers_in_t));
+
+    if (ngx_list_init(&sr->headers_in.headers, sr->pool, 4,
+                      sizeof(ngx_table_elt_t))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    sr->headers_in.content_length_n = length;
+
+    if (ngx_http_toolgate_turn_add_header(sr, "Content-Type", "application/json")
+        != NGX_OK
+        || ngx_http_toolgate_turn_add_header(sr, "Accept",
+                                             stream ? "text/event-stream"
+                                                    : "application/json")
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_turn_add_header(ngx_http_request_t *sr, const char *name,
+    const char *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&sr->headers_in.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(h, sizeof(ngx_table_elt_t));
+    h->key.data = (u_char *) name;
+    h->key.len = ngx_strlen(name);
+    h->value.data = (u_char *) value;
+    h->value.len = ngx_strlen(value);
+
+    h->lowcase_key = ngx_pnalloc(sr->pool, h->key.len);
+    if (h->lowcase_key == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = ngx_hash_strlow(h->lowcase_key, h->key.data, h->key.len);
+    ngx_http_toolgate_header_single(h);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_turn_header_filter(ngx_http_request_t *r)
+{
+    ngx_http_toolgate_turn_t  *turn;
+
+    if (r == r->main) {
+        return ngx_http_next_header_filter(r);
+    }
+
+    turn = ngx_http_get_module_ctx(r, ngx_http_toolgate_module);
+
+    if (turn == NULL) {
+        return ngx_http_next_header_filter(r);
+    }
+
+    if (turn->state == NGX_HTTP_TOOLGATE_TURN_WAITING) {
+        turn->state = NGX_HTTP_TOOLGATE_TURN_RECEIVING;
+        turn->status = r->headers_out.status;
+        turn->content_type = r->headers_out.content_type;
+        turn->content_length = r->headers_out.content_length_n;
+        turn->owner->head(turn);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_turn_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    ngx_int_t                  rc;
+    ngx_buf_t                 *b;
+    ngx_chain_t               *cl;
+    ngx_http_toolgate_turn_t  *turn;
+
+    if (r == r->main) {
+        return ngx_http_next_body_filter(r, in);
+    }
+
+    turn = ngx_http_get_module_ctx(r, ngx_http_toolgate_module);
+
+    if (turn == NULL) {
+        return ngx_http_next_body_filter(r, in);
+    }
+
+    turn->is_posted = 0;
+
+    if (ngx_http_toolgate_turn_hold(turn, r->pool, in) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    while (turn->held) {
+        cl = turn->held;
+        b = cl->buf;
+
+        if (b->last > b->pos) {
+
+            rc = turn->given_up
+                 ? NGX_OK
+                 : turn->owner->take(turn, b->pos, (size_t) (b->last - b->pos));
+
+            if (rc == NGX_AGAIN) {
+                return NGX_AGAIN;
+            }
+
+            if (rc == NGX_ERROR) {
+                turn->given_up = 1;
+            }
+
+            b->pos = b->last;
+        }
+
+        if (b->last_buf || b->last_in_chain) {
+            turn->last = 1;
+        }
+
+        turn->held = cl->next;
+        ngx_free_chain(r->pool, cl);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_turn_hold(ngx_http_toolgate_turn_t *turn, ngx_pool_t *pool,
+    ngx_chain_t *in)
+{
+    ngx_chain_t  *cl, **ll;
+
+    for (ll = &turn->held; *ll; ll = &(*ll)->next) { /* void */ }
+
+    for ( /* void */ ; in; in = in->next) {
+        cl = ngx_alloc_chain_link(pool);
+        if (cl == NULL) {
+            return NGX_ERROR;
+        }
+
+        cl->buf = in->buf;
+        cl->next = NULL;
+        *ll = cl;
+        ll = &cl->next;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * nginx calls this when it finalizes the subrequest, maybe twice for an error
+ * (once for the code, once for the page of it). Returning NGX_OK keeps that page
+ * from being made and the main request from being torn down.
+ */
+static ngx_int_t
+ngx_http_toolgate_turn_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
+{
+    ngx_http_toolgate_turn_t  *turn = data;
+
+    if (ngx_http_toolgate_turn_over(turn)) {
+        return NGX_OK;
+    }
+
+    if (r->connection->error) {
+        /* the client is gone: let nginx tear all of it down */
+        return rc;
+    }
+
+    if (turn->status == 0) {
+        turn->status = (rc >= NGX_HTTP_SPECIAL_RESPONSE) ? (ngx_uint_t) rc
+                                                         : NGX_HTTP_BAD_GATEWAY;
+    }
+
+    turn->state = (rc == NGX_OK && turn->last && !turn->given_up)
+                  ? NGX_HTTP_TOOLGATE_TURN_WHOLE
+                  : NGX_HTTP_TOOLGATE_TURN_BROKEN;
+
+    turn->owner->ended(turn);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_toolgate_turn_wake(ngx_http_toolgate_turn_t *turn)
+{
+    if (turn->held == NULL || turn->is_posted
+        || ngx_http_toolgate_turn_over(turn))
+    {
+        return;
+    }
+
+    turn->is_posted = 1;
+
+    (void) ngx_http_post_request(turn->subrequest, &turn->posted);
+}
+
+
+void
+ngx_http_toolgate_turn_cancel(ngx_http_toolgate_turn_t *turn)
+{
+    ngx_http_cleanup_pt   handler;
+    ngx_http_upstream_t  *u;
+
+    if (turn->subrequest == NULL || ngx_http_toolgate_turn_over(turn)) {
+        return;
+    }
+
+    turn->state = NGX_HTTP_TOOLGATE_TURN_CANCELLED;
+    turn->given_up = 1;
+
+    u = turn->subrequest->upstream;
+
+    if (u == NULL || u->cleanup == NULL || *u->cleanup == NULL) {
+        return;
+    }
+
+    /* what nginx runs when a client leaves: closes the upstream connection and
+     * lets the subrequest go */
+
+    handler = *u->cleanup;
+    handler(turn->subrequest);
+}
+
+
+ngx_str_t
+ngx_http_toolgate_turn_header(ngx_http_toolgate_turn_t *turn, const char *name)
+{
+    ngx_str_t         none = ngx_null_string;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    part = &turn->subrequest->headers_out.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                return none;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].hash != 0 && h[i].key.len == ngx_strlen(name)
+            && ngx_strncasecmp(h[i].key.data, (u_char *) name, h[i].key.len) == 0)
+        {
+            return h[i].value;
+        }
+    }
+}

@@ -1,0 +1,54 @@
+/*
+ * What the files of the catalog loader share; nobody else needs it.
+ */
+
+#ifndef NGX_HTTP_TOOLGATE_CATALOG_H
+#define NGX_HTTP_TOOLGATE_CATALOG_H
+
+#include "ngx_http_toolgate_objects.h"
+
+#include "tg_json.h"
+
+
+#define NGX_HTTP_TOOLGATE_POINTER_MAX  512
+
+/* The file being read. */
+typedef struct {
+    ngx_conf_t                        *cf;
+    ngx_http_toolgate_catalog_conf_t  *conf;
+    ngx_http_toolgate_objects_t       *objects;
+    ngx_http_toolgate_project_t       *project;
+    ngx_str_t                          file;
+    tg_str_t                           text;
+} ngx_http_toolgate_catalog_t;
+
+
+/* Logs "code: reason at pointer in file:line" and returns NGX_ERROR. */
+ngx_int_t ngx_http_toolgate_catalog_error(ngx_http_toolgate_catalog_t *cat,
+    const char *pointer, const char *code, const char *reason);
+
+/* Writes a JSON pointer; a very long one is cut. */
+void ngx_http_toolgate_catalog_at(char pointer[NGX_HTTP_TOOLGATE_POINTER_MAX],
+    const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* NGX_OK when value is an object that has none but these keys. */
+ngx_int_t ngx_http_toolgate_catalog_known(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, const char *base, const char *const *keys);
+
+/* Copies a string member into the configuration's pool, with a NUL behind it. */
+ngx_int_t ngx_http_toolgate_catalog_string(ngx_http_toolgate_catalog_t *cat,
+    json_t *object, const char *base, const char *key, ngx_uint_t required,
+    ngx_str_t *out);
+
+/* A tool of the project by name or id. */
+ngx_http_toolgate_tool_t *ngx_http_toolgate_catalog_find_tool(
+    ngx_http_toolgate_catalog_t *cat, ngx_str_t *name);
+
+/* Builds the agent at place i of "agents". */
+ngx_int_t ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, ngx_uint_t i);
+
+/* The bit of a scope's name, 0 for an unknown one or NULL. */
+ngx_uint_t ngx_http_toolgate_scope(const char *name);
+
+#endif /* NGX_HTTP_TOOLGATE_CATALOG_H */

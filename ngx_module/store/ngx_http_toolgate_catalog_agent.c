@@ -1,0 +1,599 @@
+/*
+ * Agents of catalog files: their rules, their grants, and the tool definitions
+ * that a model is shown. A definition is written once, here, so that the list of
+ * a segment is the same to the byte each time.
+ */
+
+#include "ngx_http_toolgate_catalog.h"
+
+#include "tg_clean.h"
+
+
+#define NGX_HTTP_TOOLGATE_DEFINITION_MAX    (256 * 1024)
+#define NGX_HTTP_TOOLGATE_INSTRUCTIONS_MAX  (256 * 1024)
+#define NGX_HTTP_TOOLGATE_AGENT_TOOLS_MAX   128
+
+
+static ngx_int_t ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat,
+    json_t *tools, const char *base, ngx_http_toolgate_agent_t *agent);
+static ngx_int_t ngx_http_toolgate_agent_http(ngx_http_toolgate_catalog_t *cat,
+    json_t *grant, const char *base, ngx_http_toolgate_agent_t *agent);
+static ngx_int_t ngx_http_toolgate_agent_toolset(
+    ngx_http_toolgate_catalog_t *cat, json_t *toolset, const char *base,
+    ngx_http_toolgate_agent_t *agent);
+static ngx_int_t ngx_http_toolgate_agent_include(
+    ngx_http_toolgate_catalog_t *cat, const char *token, const char *base,
+    ngx_http_toolgate_agent_t *agent);
+static ngx_int_t ngx_http_toolgate_agent_builtin(ngx_http_toolgate_catalog_t *cat,
+    json_t *builtin, const char *base);
+static ngx_int_t ngx_http_toolgate_agent_grant(ngx_http_toolgate_catalog_t *cat,
+    ngx_http_toolgate_agent_t *agent, ngx_http_toolgate_tool_t *tool,
+    json_t *rules, const char *base);
+static ngx_int_t ngx_http_toolgate_definition(ngx_pool_t *pool,
+    ngx_http_toolgate_tool_t *tool, tg_str_t rules, ngx_str_t *out);
+static ngx_int_t ngx_http_toolgate_agent_variables(
+    ngx_http_toolgate_catalog_t *cat, json_t *value, const char *base,
+    ngx_http_toolgate_agent_t *agent);
+static int ngx_libc_cdecl ngx_http_toolgate_grant_cmp(const void *one,
+    const void *two);
+
+
+static const char *const  ngx_http_toolgate_agent_keys[] = {
+    "name", "model", "instructions", "variables", "business_hours",
+    "actions_paused", "tools", "knowledge", NULL
+};
+
+static const char *const  ngx_http_toolgate_tools_keys[] = {
+    "enabled", "max_tool_rounds", "allow_anonymous_actions", "builtin", "http",
+    "client", "toolset", NULL
+};
+
+static const char *const  ngx_http_toolgate_grant_keys[] = {
+    "tool", "rules", NULL
+};
+
+static const char *const  ngx_http_toolgate_toolset_keys[] = {
+    "include", "approval_mode", "require_approval", "dispatch", NULL
+};
+
+static const char *const  ngx_http_toolgate_builtin_keys[] = {
+    "transfer_to_human", "create_ticket", "flag_conversation",
+    "search_knowledge", NULL
+};
+
+static const char *const  ngx_http_toolgate_switch_keys[] = {
+    "enabled", "rules", NULL
+};
+
+/* Groups, profiles and tools that an include list may name. Those that this
+ * version has no tool for are kept and offer nothing. */
+static const char *const  ngx_http_toolgate_include_words[] = {
+    "skill", "skills", "workspace", "platform", "sandbox", "web", "dispatcher",
+    "tools", "focused", "core", "list_skills", "search_skills", "load_skill",
+    "execute_skills", "workspace_status", "list_workspace_files",
+    "read_workspace_file", "write_workspace_file", "write_workspace_files",
+    "edit_workspace_file", "multi_edit_workspace_file", "lint_workspace_file",
+    "search_workspace_files", "delete_workspace_file", "component_status",
+    "sandbox_status", "run_command", "run_code", "web_fetch", "web_search",
+    "tool_dispatcher", "agentengine_tool_dispatcher", "tool_search", NULL
+};
+
+/* Which groups hold which of the helper's tools. */
+static const struct {
+    const char  *word;
+    const char  *tool;
+} ngx_http_toolgate_include_groups[] = {
+    { "sandbox", "run_command" },
+    { "sandbox", "sandbox_status" },
+    { "focused", "sandbox_status" },
+    { "core", "sandbox_status" },
+    { NULL, NULL }
+};
+
+
+ngx_int_t
+ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
+    ngx_uint_t i)
+{
+    char                        base[NGX_HTTP_TOOLGATE_POINTER_MAX];
+    tg_str_t                    scope, name;
+    ngx_http_toolgate_agent_t  *agent;
+
+    ngx_http_toolgate_catalog_at(base, "/agents/%u", (unsigned) i);
+
+    agent = ngx_array_push(&cat->project->agents);
+    if (agent == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(agent, sizeof(ngx_http_toolgate_agent_t));
+    agent->version = 1;
+    agent->max_rounds = TG_POLICY_DEFAULT_ROUNDS;
+    agent->tools_enabled = 1;
+
+    if (ngx_array_init(&agent->grants, cat->cf->pool, 4,
+                       sizeof(ngx_http_toolgate_grant_t)) != NGX_OK
+        || ngx_http_toolgate_catalog_known(cat, value, base,
+                                           ngx_http_toolgate_agent_keys) != NGX_OK
+        || ngx_http_toolgate_catalog_string(cat, value, base, "name", 1,
+                                            &agent->name) != NGX_OK
+        || ngx_http_toolgate_catalog_string(cat, value, base, "model", 1,
+                                            &agent->model) != NGX_OK
+        || ngx_http_toolgate_catalog_string(cat, value, base, "instructions", 0,
+                                            &agent->instructions) != NGX_OK
+        || ngx_http_toolgate_agent_variables(cat,
+                                json_object_get(value, "variables"), base, agent)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    name.len = agent->name.len;
+    name.data = (char *) agent->name.data;
+
+    if (!tg_id_label_valid(name)) {
+        return ngx_http_toolgate_catalog_error(cat, base, "invalid_value",
+                                               "an agent's name has 1 to 64 of "
+                                               "[A-Za-z0-9_.:-]");
+    }
+
+    if (agent->instructions.len > NGX_HTTP_TOOLGATE_INSTRUCTIONS_MAX) {
+        return ngx_http_toolgate_catalog_error(cat, base, "invalid_value",
+                                               "\"instructions\" is over 256 KiB");
+    }
+
+    scope.len = cat->project->name.len;
+    scope.data = (char *) cat->project->name.data;
+    tg_id_derive("agent_", scope, name, agent->id);
+
+    if (ngx_http_toolgate_agent_find(cat->project, &agent->name) != agent
+        || cat->conf->has_model(cat->conf->data, &agent->name))
+    {
+        return ngx_http_toolgate_catalog_error(cat, base, "name_conflict",
+                                               "an agent or a model has this "
+                                               "name already");
+    }
+
+    if (!cat->conf->has_model(cat->conf->data, &agent->model)) {
+        return ngx_http_toolgate_catalog_error(cat, base, "model_not_found",
+                                               "\"model\" names no "
+                                               "\"toolgate_model\"");
+    }
+
+    if (json_object_get(value, "business_hours")
+        || json_array_size(json_object_get(json_object_get(value, "knowledge"),
+                                           "sources")) != 0)
+    {
+        return ngx_http_toolgate_catalog_error(cat, base, "not_implemented",
+                                               "business hours and knowledge are "
+                                               "not part of this version");
+    }
+
+    agent->actions_paused = json_is_true(json_object_get(value, "actions_paused"));
+
+    if (json_object_get(value, "tools") == NULL) {
+        return NGX_OK;
+    }
+
+    return ngx_http_toolgate_agent_tools(cat, json_object_get(value, "tools"),
+                                         base, agent);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_agent_variables(ngx_http_toolgate_catalog_t *cat, json_t *value,
+    const char *base, ngx_http_toolgate_agent_t *agent)
+{
+    json_t      *member;
+    const char  *key;
+
+    if (value == NULL) {
+        return NGX_OK;
+    }
+
+    if (!json_is_object(value)) {
+        return ngx_http_toolgate_catalog_error(cat, base, "invalid_type",
+                                               "\"variables\" is an object");
+    }
+
+    json_object_foreach(value, key, member) {
+        if (!json_is_string(member)) {
+            return ngx_http_toolgate_catalog_error(cat, base, "invalid_type",
+                                                   "variables are strings");
+        }
+    }
+
+    agent->variables = json_incref(value);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat, json_t *tools,
+    const char *base, ngx_http_toolgate_agent_t *agent)
+{
+    char         pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
+    json_t      *value;
+    ngx_uint_t   i;
+
+    ngx_http_toolgate_catalog_at(pointer, "%s/tools", base);
+
+    if (ngx_http_toolgate_catalog_known(cat, tools, pointer,
+                                        ngx_http_toolgate_tools_keys) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    agent->tools_enabled = !json_is_false(json_object_get(tools, "enabled"));
+    agent->allow_anonymous_actions =
+        json_is_true(json_object_get(tools, "allow_anonymous_actions"));
+
+    value = json_object_get(tools, "max_tool_rounds");
+
+    if (value) {
+        if (!json_is_integer(value) || json_integer_value(value) < 1
+            || json_integer_value(value) > TG_POLICY_MAX_ROUNDS)
+        {
+            return ngx_http_toolgate_catalog_error(cat, pointer, "invalid_value",
+                                                   "\"max_tool_rounds\" is 1 to 5");
+        }
+
+        agent->max_rounds = (ngx_uint_t) json_integer_value(value);
+    }
+
+    if (json_array_size(json_object_get(tools, "client")) != 0) {
+        return ngx_http_toolgate_catalog_error(cat, pointer, "not_implemented",
+                                               "client tools are not part of "
+                                               "this version");
+    }
+
+    if (ngx_http_toolgate_agent_builtin(cat, json_object_get(tools, "builtin"),
+                                        pointer) != NGX_OK
+        || ngx_http_toolgate_agent_toolset(cat, json_object_get(tools, "toolset"),
+                                           pointer, agent) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    value = json_object_get(tools, "http");
+
+    for (i = 0; i < json_array_size(value); i++) {
+        ngx_http_toolgate_catalog_at(pointer, "%s/tools/http/%u", base, (unsigned) i);
+
+        if (ngx_http_toolgate_agent_http(cat, json_array_get(value, i), pointer,
+                                         agent) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    ngx_qsort(agent->grants.elts, agent->grants.nelts,
+              sizeof(ngx_http_toolgate_grant_t), ngx_http_toolgate_grant_cmp);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_agent_builtin(ngx_http_toolgate_catalog_t *cat, json_t *builtin,
+    const char *base)
+{
+    char         pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
+    json_t      *value;
+    const char  *key;
+
+    if (builtin == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_http_toolgate_catalog_at(pointer, "%s/builtin", base);
+
+    if (ngx_http_toolgate_catalog_known(cat, builtin, pointer,
+                                        ngx_http_toolgate_builtin_keys) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    json_object_foreach(builtin, key, value) {
+        ngx_http_toolgate_catalog_at(pointer, "%s/builtin/%s", base, key);
+
+        if (ngx_http_toolgate_catalog_known(cat, value, pointer,
+                                            ngx_http_toolgate_switch_keys)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_agent_http(ngx_http_toolgate_catalog_t *cat, json_t *grant,
+    const char *base, ngx_http_toolgate_agent_t *agent)
+{
+    ngx_str_t                  name;
+    ngx_http_toolgate_tool_t  *tool;
+
+    if (json_is_true(json_object_get(grant, "hours_only"))) {
+        return ngx_http_toolgate_catalog_error(cat, base, "not_implemented",
+                                               "\"hours_only\" is not part of "
+                                               "this version");
+    }
+
+    if (ngx_http_toolgate_catalog_known(cat, grant, base,
+                                        ngx_http_toolgate_grant_keys) != NGX_OK
+        || ngx_http_toolgate_catalog_string(cat, grant, base, "tool", 1, &name)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    tool = ngx_http_toolgate_catalog_find_tool(cat, &name);
+
+    if (tool == NULL) {
+        return ngx_http_toolgate_catalog_error(cat, base, "tool_not_found",
+                                               "no tool has this name or id");
+    }
+
+    return ngx_http_toolgate_agent_grant(cat, agent, tool,
+                                         json_object_get(grant, "rules"), base);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_agent_toolset(ngx_http_toolgate_catalog_t *cat, json_t *toolset,
+    const char *base, ngx_http_toolgate_agent_t *agent)
+{
+    char        pointer[NGX_HTTP_TOOLGATE_POINTER_MAX], *list, *word, *save;
+    json_t     *include, *item;
+    size_t      i;
+    ngx_str_t   mode;
+
+    if (toolset == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_http_toolgate_catalog_at(pointer, "%s/toolset", base);
+
+    if (ngx_http_toolgate_catalog_known(cat, toolset, pointer,
+                                        ngx_http_toolgate_toolset_keys) != NGX_OK
+        || ngx_http_toolgate_catalog_string(cat, toolset, pointer,
+                                            "approval_mode", 0, &mode) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if ((mode.len && ngx_strcmp(mode.data, "off") != 0
+         && ngx_strcmp(mode.data, "full") != 0)
+        || json_array_size(json_object_get(toolset, "require_approval")) != 0)
+    {
+        return ngx_http_toolgate_catalog_error(cat, pointer, "not_implemented",
+                                               "approvals are not part of this "
+                                               "version: \"approval_mode\" can "
+                                               "only be \"off\"");
+    }
+
+    include = json_object_get(toolset, "include");
+    i = 0;
+
+    do {
+        item = json_is_array(include) ? json_array_get(include, i) : include;
+
+        if (item == NULL) {
+            break;
+        }
+
+        if (!json_is_string(item)) {
+            return ngx_http_toolgate_catalog_error(cat, pointer, "invalid_type",
+                                                   "\"include\" is a list of "
+                                                   "strings");
+        }
+
+        list = strdup(json_string_value(item));
+        if (list == NULL) {
+            return NGX_ERROR;
+        }
+
+        for (word = strtok_r(list, ", ", &save); word;
+             word = strtok_r(NULL, ", ", &save))
+        {
+            if (ngx_http_toolgate_agent_include(cat, word, pointer, agent)
+                != NGX_OK)
+            {
+                free(list);
+                return NGX_ERROR;
+            }
+        }
+
+        free(list);
+
+    } while (json_is_array(include) && ++i < json_array_size(include));
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_agent_include(ngx_http_toolgate_catalog_t *cat,
+    const char *token, const char *base, ngx_http_toolgate_agent_t *agent)
+{
+    ngx_uint_t                  i, j, wanted;
+    ngx_http_toolgate_tool_t   *tool;
+    ngx_http_toolgate_grant_t  *grant;
+
+    for (i = 0; ngx_http_toolgate_include_words[i]; i++) {
+        if (strcasecmp(token, ngx_http_toolgate_include_words[i]) == 0) {
+            break;
+        }
+    }
+
+    if (ngx_http_toolgate_include_words[i] == NULL) {
+        return ngx_http_toolgate_catalog_error(cat, base, "invalid_value", token);
+    }
+
+    tool = cat->objects->helper_tools.elts;
+
+    for (i = 0; i < cat->objects->helper_tools.nelts; i++) {
+        wanted = (strcasecmp(token, (char *) tool[i].name.data) == 0);
+
+        for (j = 0; ngx_http_toolgate_include_groups[j].word; j++) {
+            if (strcasecmp(token, ngx_http_toolgate_include_groups[j].word) == 0
+                && ngx_strcmp(tool[i].name.data,
+                              ngx_http_toolgate_include_groups[j].tool) == 0)
+            {
+                wanted = 1;
+            }
+        }
+
+        grant = agent->grants.elts;
+
+        for (j = 0; j < agent->grants.nelts; j++) {
+            if (grant[j].tool == &tool[i]) {
+                wanted = 0;
+            }
+        }
+
+        if (!wanted) {
+            continue;
+        }
+
+        if (!cat->conf->helper) {
+            return ngx_http_toolgate_catalog_error(cat, base, "no_helper",
+                                                   "this tool needs "
+                                                   "\"toolgate_helper\"");
+        }
+
+        if (ngx_http_toolgate_agent_grant(cat, agent, &tool[i], NULL, base)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_agent_grant(ngx_http_toolgate_catalog_t *cat,
+    ngx_http_toolgate_agent_t *agent, ngx_http_toolgate_tool_t *tool,
+    json_t *rules, const char *base)
+{
+    tg_str_t                    text;
+    ngx_uint_t                  i;
+    ngx_http_toolgate_grant_t  *grant;
+
+    if (rules && !json_is_string(rules)) {
+        return ngx_http_toolgate_catalog_error(cat, base, "invalid_type",
+                                               "\"rules\" is a string");
+    }
+
+    text.data = json_string_value(rules);
+    text.len = json_string_length(rules);
+
+    if (tg_clean_length(text) > NGX_HTTP_TOOLGATE_RULES_MAX) {
+        return ngx_http_toolgate_catalog_error(cat, base, "rules_too_long",
+                                               "\"rules\" has over 4000 "
+                                               "characters");
+    }
+
+    grant = agent->grants.elts;
+
+    for (i = 0; i < agent->grants.nelts; i++) {
+        if (grant[i].tool->name.len == tool->name.len
+            && ngx_memcmp(grant[i].tool->name.data, tool->name.data,
+                          tool->name.len) == 0)
+        {
+            return ngx_http_toolgate_catalog_error(cat, base,
+                                                   "tool_name_conflict",
+                                                   "the agent has a tool of this "
+                                                   "name already");
+        }
+    }
+
+    if (agent->grants.nelts == NGX_HTTP_TOOLGATE_AGENT_TOOLS_MAX) {
+        return ngx_http_toolgate_catalog_error(cat, base, "invalid_value",
+                                               "the agent has too many tools");
+    }
+
+    grant = ngx_array_push(&agent->grants);
+    if (grant == NULL) {
+        return NGX_ERROR;
+    }
+
+    grant->tool = tool;
+
+    return ngx_http_toolgate_definition(cat->cf->pool, tool, text,
+                                        &grant->definition);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_definition(ngx_pool_t *pool, ngx_http_toolgate_tool_t *tool,
+    tg_str_t rules, ngx_str_t *out)
+{
+    tg_buf_t   text, description;
+    ngx_int_t  rc;
+
+    static const char  heading[] =
+        "\n\nThis company\xe2\x80\x99s rules for this action:\n";
+
+    tg_buf_init(&text, NGX_HTTP_TOOLGATE_DEFINITION_MAX);
+    tg_buf_init(&description, NGX_HTTP_TOOLGATE_DEFINITION_MAX);
+
+    tg_buf_append(&description, tool->description.data, tool->description.len);
+
+    if (rules.len) {
+        tg_buf_cstr(&description, heading);
+        tg_buf_str(&description, rules);
+    }
+
+    tg_buf_cstr(&text, "{\"type\":\"function\",\"function\":{\"name\":");
+    tg_buf_json_string(&text, (tg_str_t) { tool->name.len,
+                                           (char *) tool->name.data });
+    tg_buf_cstr(&text, ",\"description\":");
+    tg_buf_json_string(&text, tg_buf_get(&description));
+    tg_buf_cstr(&text, ",\"parameters\":");
+    tg_json_dump(tool->parameters, &text);
+    tg_buf_cstr(&text, "}}");
+
+    rc = NGX_ERROR;
+
+    if (text.error == TG_OK && description.error == TG_OK) {
+        out->data = ngx_pnalloc(pool, text.len);
+
+        if (out->data) {
+            ngx_memcpy(out->data, text.data, text.len);
+            out->len = text.len;
+            rc = NGX_OK;
+        }
+    }
+
+    tg_buf_free(&text);
+    tg_buf_free(&description);
+
+    return rc;
+}
+
+
+static int ngx_libc_cdecl
+ngx_http_toolgate_grant_cmp(const void *one, const void *two)
+{
+    const ngx_http_toolgate_grant_t  *first = one, *second = two;
+
+    size_t     n;
+    ngx_int_t  rc;
+
+    n = ngx_min(first->tool->name.len, second->tool->name.len);
+    rc = ngx_memcmp(first->tool->name.data, second->tool->name.data, n);
+
+    if (rc == 0) {
+        rc = (ngx_int_t) first->tool->name.len
+             - (ngx_int_t) second->tool->name.len;
+    }
+
+    return (int) rc;
+}

@@ -1,0 +1,268 @@
+/*
+ * Looking objects up: projects, agents, keys, the helper's tools. Building them
+ * from files is _catalog.c's job.
+ */
+
+#include "ngx_http_toolgate_catalog.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+
+#define NGX_HTTP_TOOLGATE_SIGNING_LEN  24
+
+
+static ngx_int_t ngx_http_toolgate_signing_secret(ngx_pool_t *pool,
+    ngx_http_toolgate_project_t *project, ngx_str_t *master_key);
+
+
+static const struct {
+    const char  *name;
+    const char  *description;
+    const char  *parameters;
+    tg_effect_e  effect;
+} ngx_http_toolgate_helper_table[] = {
+
+    { "run_command",
+      "Runs a shell command in this conversation's isolated sandbox (a process "
+      "sandbox without network) and returns its output and exit code. Files under "
+      "/workspace stay between commands.",
+      "{\"type\":\"object\",\"properties\":{"
+      "\"command\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":32768,"
+      "\"description\":\"The command, run by bash\"},"
+      "\"cwd\":{\"type\":\"string\",\"maxLength\":4096,"
+      "\"description\":\"Working directory, default /workspace\"},"
+      "\"timeout\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":600,"
+      "\"description\":\"Seconds, default 60\"},"
+      "\"env\":{\"type\":\"object\",\"maxProperties\":64,"
+      "\"additionalProperties\":{\"type\":\"string\",\"maxLength\":4096},"
+      "\"description\":\"Extra environment variables\"}},"
+      "\"required\":[\"command\"],\"additionalProperties\":false}",
+      TG_EFFECT_ACTION },
+
+    { "sandbox_status",
+      "Reports what the sandbox is and where its boundary lies. Runs nothing.",
+      "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}",
+      TG_EFFECT_READ },
+
+    { NULL, NULL, NULL, TG_EFFECT_READ }
+};
+
+
+ngx_int_t
+ngx_http_toolgate_helper_tools(ngx_conf_t *cf,
+    ngx_http_toolgate_objects_t *objects)
+{
+    ngx_uint_t                 i;
+    tg_json_error_t            error;
+    tg_schema_errors_t         errors;
+    ngx_http_toolgate_tool_t  *tool;
+
+    if (ngx_array_init(&objects->helper_tools, cf->pool, 2,
+                       sizeof(ngx_http_toolgate_tool_t))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; ngx_http_toolgate_helper_table[i].name; i++) {
+        tool = ngx_array_push(&objects->helper_tools);
+        if (tool == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memzero(tool, sizeof(ngx_http_toolgate_tool_t));
+        tool->kind = NGX_HTTP_TOOLGATE_TOOL_HELPER;
+        tool->name.data = (u_char *) ngx_http_toolgate_helper_table[i].name;
+        tool->name.len = ngx_strlen(tool->name.data);
+        tool->description.data =
+            (u_char *) ngx_http_toolgate_helper_table[i].description;
+        tool->description.len = ngx_strlen(tool->description.data);
+        tool->effect = ngx_http_toolgate_helper_table[i].effect;
+        tool->enabled = 1;
+        tool->parameters = tg_json_load(
+            tg_str_of(ngx_http_toolgate_helper_table[i].parameters), &error);
+
+        if (tool->parameters) {
+            tool->schema = tg_schema_compile(tool->parameters, TG_SCHEMA_2020_12,
+                                             &errors);
+        }
+
+        if (tool->schema == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_http_toolgate_project_t *
+ngx_http_toolgate_project(ngx_http_toolgate_objects_t *objects, ngx_str_t *name,
+    ngx_str_t *master_key)
+{
+    ngx_uint_t                     i;
+    ngx_pool_t                    *pool;
+    ngx_http_toolgate_project_t  **slot, *project;
+
+    slot = objects->projects.elts;
+
+    for (i = 0; i < objects->projects.nelts; i++) {
+        if (slot[i]->name.len == name->len
+            && ngx_memcmp(slot[i]->name.data, name->data, name->len) == 0)
+        {
+            return slot[i];
+        }
+    }
+
+    pool = objects->pool;
+    project = ngx_pcalloc(pool, sizeof(ngx_http_toolgate_project_t));
+
+    if (project == NULL
+        || ngx_array_init(&project->agents, pool, 4,
+                          sizeof(ngx_http_toolgate_agent_t)) != NGX_OK
+        || ngx_array_init(&project->tools, pool, 4,
+                          sizeof(ngx_http_toolgate_tool_t *)) != NGX_OK
+        || ngx_array_init(&project->secrets, pool, 4,
+                          sizeof(ngx_http_toolgate_secret_t)) != NGX_OK)
+    {
+        return NULL;
+    }
+
+    project->name = *name;
+
+    if (master_key->len
+        && ngx_http_toolgate_signing_secret(pool, project, master_key) != NGX_OK)
+    {
+        return NULL;
+    }
+
+    slot = ngx_array_push(&objects->projects);
+    if (slot == NULL) {
+        return NULL;
+    }
+
+    *slot = project;
+
+    return project;
+}
+
+
+/*
+ * A project's tool signing secret comes from the master key, so that every node
+ * with the same key signs alike and nothing has to be stored.
+ */
+static ngx_int_t
+ngx_http_toolgate_signing_secret(ngx_pool_t *pool,
+    ngx_http_toolgate_project_t *project, ngx_str_t *master_key)
+{
+    u_char      digest[EVP_MAX_MD_SIZE], label[128];
+    size_t      len;
+    ngx_str_t   raw, text;
+
+    len = ngx_snprintf(label, sizeof(label), "toolgate tool signing %V",
+                       &project->name) - label;
+
+    if (HMAC(EVP_sha256(), master_key->data, (int) master_key->len, label, len,
+             digest, NULL) == NULL)
+    {
+        return NGX_ERROR;
+    }
+
+    raw.data = digest;
+    raw.len = NGX_HTTP_TOOLGATE_SIGNING_LEN;
+
+    text.data = ngx_pnalloc(pool, 6 + ngx_base64_encoded_length(raw.len));
+    if (text.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(text.data, "whsec_", 6);
+    project->signing_secret = text;
+    text.data += 6;
+    ngx_encode_base64(&text, &raw);
+    project->signing_secret.len = 6 + text.len;
+
+    if (tg_sign_key_parse((tg_str_t) { project->signing_secret.len,
+                                       (char *) project->signing_secret.data },
+                          &project->signing_key)
+        != TG_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    project->can_sign = 1;
+
+    return NGX_OK;
+}
+
+
+ngx_http_toolgate_agent_t *
+ngx_http_toolgate_agent_find(ngx_http_toolgate_project_t *project,
+    ngx_str_t *name)
+{
+    ngx_uint_t                  i;
+    ngx_http_toolgate_agent_t  *agent;
+
+    agent = project->agents.elts;
+
+    for (i = 0; i < project->agents.nelts; i++) {
+        if ((agent[i].name.len == name->len
+             && ngx_memcmp(agent[i].name.data, name->data, name->len) == 0)
+            || (ngx_strlen(agent[i].id) == name->len
+                && ngx_memcmp(agent[i].id, name->data, name->len) == 0))
+        {
+            return &agent[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+ngx_http_toolgate_key_t *
+ngx_http_toolgate_key_find(ngx_http_toolgate_objects_t *objects,
+    u_char sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN])
+{
+    ngx_uint_t                i;
+    ngx_http_toolgate_key_t  *key, *found;
+
+    found = NULL;
+    key = objects->keys.elts;
+
+    for (i = 0; i < objects->keys.nelts; i++) {
+        if (CRYPTO_memcmp(key[i].sha256, sha256,
+                          NGX_HTTP_TOOLGATE_KEY_SHA256_LEN) == 0)
+        {
+            found = &key[i];
+        }
+    }
+
+    return found;
+}
+
+
+ngx_uint_t
+ngx_http_toolgate_scope(const char *name)
+{
+    ngx_uint_t  i;
+
+    static const struct {
+        const char  *name;
+        ngx_uint_t   bit;
+    } scopes[] = {
+        { "admin", NGX_HTTP_TOOLGATE_SCOPE_ADMIN },
+        { "run", NGX_HTTP_TOOLGATE_SCOPE_RUN },
+        { "approve", NGX_HTTP_TOOLGATE_SCOPE_APPROVE },
+        { "tools", NGX_HTTP_TOOLGATE_SCOPE_TOOLS }
+    };
+
+    for (i = 0; name && i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+        if (ngx_strcmp(name, scopes[i].name) == 0) {
+            return scopes[i].bit;
+        }
+    }
+
+    return 0;
+}

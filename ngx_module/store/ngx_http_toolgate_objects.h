@@ -1,0 +1,136 @@
+/*
+ * The objects of the control plane as a worker holds them: projects, keys,
+ * secrets, tools, agents. Read-only once loaded; they belong to the pool of the
+ * configuration that loaded them. This file knows no request and runs nothing.
+ */
+
+#ifndef NGX_HTTP_TOOLGATE_OBJECTS_H
+#define NGX_HTTP_TOOLGATE_OBJECTS_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include "tg_ids.h"
+#include "tg_policy.h"
+#include "tg_schema.h"
+#include "tg_sign.h"
+#include "tg_template.h"
+
+
+#define NGX_HTTP_TOOLGATE_KEY_SHA256_LEN  32
+#define NGX_HTTP_TOOLGATE_RULES_MAX       4000     /* code points */
+
+#define NGX_HTTP_TOOLGATE_SCOPE_ADMIN    0x01
+#define NGX_HTTP_TOOLGATE_SCOPE_RUN      0x02
+#define NGX_HTTP_TOOLGATE_SCOPE_APPROVE  0x04
+#define NGX_HTTP_TOOLGATE_SCOPE_TOOLS    0x08
+#define NGX_HTTP_TOOLGATE_SCOPE_ALL      0x0f
+
+typedef enum {
+    NGX_HTTP_TOOLGATE_TOOL_HTTP = 0,
+    NGX_HTTP_TOOLGATE_TOOL_HELPER
+} ngx_http_toolgate_tool_kind_e;
+
+typedef struct {
+    ngx_str_t                      name;
+    ngx_str_t                      value;
+    tg_str_t                      *allowed_hosts;
+    size_t                         allowed_host_count;
+} ngx_http_toolgate_secret_t;
+
+/* One tool as a project defines it, or one of the helper's. */
+typedef struct {
+    char                           id[TG_ID_MAX_LEN];
+    ngx_str_t                      name;
+    ngx_str_t                      description;
+    ngx_http_toolgate_tool_kind_e  kind;
+    tg_effect_e                    effect;
+    json_t                        *parameters;
+    tg_schema_t                   *schema;
+    tg_template_t                 *template;       /* HTTP tools only */
+    unsigned                       requires_verified_user:1;
+    unsigned                       enabled:1;
+} ngx_http_toolgate_tool_t;
+
+/* A tool that an agent may use, and what a model is told of it. */
+typedef struct {
+    ngx_http_toolgate_tool_t      *tool;
+    ngx_str_t                      definition;     /* JSON for the "tools" list */
+} ngx_http_toolgate_grant_t;
+
+typedef struct {
+    char                           id[TG_ID_MAX_LEN];
+    ngx_str_t                      name;
+    ngx_str_t                      model;          /* a configured model's name */
+    ngx_str_t                      instructions;
+    json_t                        *variables;      /* object of strings or NULL */
+    ngx_uint_t                     version;
+    ngx_uint_t                     max_rounds;
+    ngx_array_t                    grants;         /* sorted by name */
+    unsigned                       tools_enabled:1;
+    unsigned                       allow_anonymous_actions:1;
+    unsigned                       actions_paused:1;
+} ngx_http_toolgate_agent_t;
+
+typedef struct {
+    ngx_str_t                      name;
+    ngx_array_t                    agents;         /* of agent_t */
+    ngx_array_t                    tools;          /* of tool_t * */
+    ngx_array_t                    secrets;        /* of secret_t */
+    tg_sign_key_t                  signing_key;
+    ngx_str_t                      signing_secret; /* "whsec_…" */
+    unsigned                       can_sign:1;
+} ngx_http_toolgate_project_t;
+
+typedef struct {
+    u_char                         sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN];
+    ngx_str_t                      name;
+    ngx_str_t                      account;        /* bound to it, or "" */
+    ngx_uint_t                     scopes;
+    ngx_http_toolgate_project_t   *project;
+} ngx_http_toolgate_key_t;
+
+typedef struct {
+    ngx_array_t                    projects;       /* of project_t * */
+    ngx_array_t                    keys;           /* of key_t */
+    ngx_array_t                    helper_tools;   /* of tool_t */
+    ngx_pool_t                    *pool;
+} ngx_http_toolgate_objects_t;
+
+/* What loading needs to know from the rest of the configuration. */
+typedef struct {
+    ngx_array_t                   *globs;          /* of ngx_str_t */
+    const tg_netguard_t           *guard;
+    ngx_str_t                      master_key;     /* 32 bytes or empty */
+    ngx_str_t                      admin_key;      /* the key itself or empty */
+    ngx_uint_t                     helper;         /* a helper is configured */
+    /* whether a model of this name is configured */
+    ngx_uint_t                   (*has_model)(void *data, ngx_str_t *name);
+    void                          *data;
+} ngx_http_toolgate_catalog_conf_t;
+
+
+/* Loads all catalog files. Errors are logged as "… in file:line" at emerg. */
+ngx_int_t ngx_http_toolgate_catalog_load(ngx_conf_t *cf,
+    ngx_http_toolgate_catalog_conf_t *conf, ngx_http_toolgate_objects_t *objects);
+
+/* The project of this name, made when it is not there yet. */
+ngx_http_toolgate_project_t *ngx_http_toolgate_project(
+    ngx_http_toolgate_objects_t *objects, ngx_str_t *name,
+    ngx_str_t *master_key);
+
+/* An agent by id or unique name within a project; NULL when there is none. */
+ngx_http_toolgate_agent_t *ngx_http_toolgate_agent_find(
+    ngx_http_toolgate_project_t *project, ngx_str_t *name);
+
+/* The key whose SHA-256 this is. Compares in constant time. */
+ngx_http_toolgate_key_t *ngx_http_toolgate_key_find(
+    ngx_http_toolgate_objects_t *objects,
+    u_char sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN]);
+
+/* The built-in helper tools (name, description, schema), made once a load. */
+ngx_int_t ngx_http_toolgate_helper_tools(ngx_conf_t *cf,
+    ngx_http_toolgate_objects_t *objects);
+
+#endif /* NGX_HTTP_TOOLGATE_OBJECTS_H */

@@ -1,0 +1,287 @@
+/*
+ * HTTP tools: template, guard, sign, send, shape, in that order. What an endpoint
+ * answered reaches the model only through the shaping.
+ */
+
+#include "ngx_http_toolgate_tools.h"
+
+#include "tg_shape.h"
+#include "tg_sign.h"
+#include "tg_template.h"
+
+
+typedef struct {
+    tg_template_request_t           rendered;
+    ngx_toolgate_client_request_t   request;
+    ngx_toolgate_call_t            *call;
+} ngx_http_toolgate_http_job_t;
+
+
+static ngx_int_t ngx_http_toolgate_http_tool_start(ngx_http_toolgate_job_t *job);
+static void ngx_http_toolgate_http_tool_cancel(ngx_http_toolgate_job_t *job);
+static const char *ngx_http_toolgate_http_tool_render(
+    ngx_http_toolgate_job_t *job, ngx_http_toolgate_http_job_t *hj);
+static ngx_int_t ngx_http_toolgate_http_tool_headers(
+    ngx_http_toolgate_job_t *job, ngx_http_toolgate_http_job_t *hj);
+static ngx_int_t ngx_http_toolgate_http_tool_header(ngx_array_t *headers,
+    const char *name, tg_str_t value);
+static void ngx_http_toolgate_http_tool_done(void *data,
+    ngx_toolgate_client_result_t *result);
+static ngx_int_t ngx_http_toolgate_http_tool_refused(ngx_http_toolgate_job_t *job,
+    const char *code);
+static void ngx_http_toolgate_http_tool_cleanup(void *data);
+
+
+const ngx_http_toolgate_tool_ops_t  ngx_http_toolgate_http_tool_ops = {
+    ngx_http_toolgate_http_tool_start,
+    ngx_http_toolgate_http_tool_cancel
+};
+
+
+static ngx_int_t
+ngx_http_toolgate_http_tool_start(ngx_http_toolgate_job_t *job)
+{
+    const char                    *code;
+    ngx_pool_cleanup_t            *cln;
+    ngx_http_toolgate_http_job_t  *hj;
+
+    cln = ngx_pool_cleanup_add(job->pool, sizeof(ngx_http_toolgate_http_job_t));
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    hj = cln->data;
+    ngx_memzero(hj, sizeof(ngx_http_toolgate_http_job_t));
+    cln->handler = ngx_http_toolgate_http_tool_cleanup;
+    job->state = hj;
+
+    code = ngx_http_toolgate_http_tool_render(job, hj);
+
+    if (code == NULL) {
+        code = tg_url_judge(&hj->rendered.parts, &job->conf->client.guard);
+
+        /* to the model every address fault is the same */
+        if (code) {
+            code = "address_not_allowed";
+        }
+    }
+
+    if (code) {
+        return ngx_http_toolgate_http_tool_refused(job, code);
+    }
+
+    if (ngx_http_toolgate_http_tool_headers(job, hj) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    hj->request.method = hj->rendered.method;
+    hj->request.url.data = (u_char *) hj->rendered.url.data;
+    hj->request.url.len = hj->rendered.url.len;
+    hj->request.parts = &hj->rendered.parts;
+    hj->request.body.data = (u_char *) hj->rendered.body.data;
+    hj->request.body.len = hj->rendered.body.len;
+    hj->request.has_body = hj->rendered.has_body;
+    hj->request.action = (job->tool->effect == TG_EFFECT_ACTION);
+    hj->request.timeout = ngx_min(tg_template_timeout_ms(job->tool->template),
+                                  ngx_max(job->time_left, 1));
+
+    hj->call = ngx_toolgate_client_start(job->pool, job->log, &job->conf->client,
+                                         job->resolver, job->resolver_timeout,
+                                         &hj->request,
+                                         ngx_http_toolgate_http_tool_done, job);
+
+    return hj->call ? NGX_OK : NGX_ERROR;
+}
+
+
+static const char *
+ngx_http_toolgate_http_tool_render(ngx_http_toolgate_job_t *job,
+    ngx_http_toolgate_http_job_t *hj)
+{
+    ngx_uint_t                   i;
+    tg_template_values_t         values;
+    tg_template_secret_t        *secrets;
+    ngx_http_toolgate_secret_t  *known;
+
+    known = job->project->secrets.elts;
+
+    secrets = ngx_pcalloc(job->pool, (job->project->secrets.nelts + 1)
+                                     * sizeof(tg_template_secret_t));
+    if (secrets == NULL) {
+        return "unresolved_placeholder";
+    }
+
+    for (i = 0; i < job->project->secrets.nelts; i++) {
+        secrets[i].name.data = (char *) known[i].name.data;
+        secrets[i].name.len = known[i].name.len;
+        secrets[i].value.data = (char *) known[i].value.data;
+        secrets[i].value.len = known[i].value.len;
+        secrets[i].allowed_hosts = known[i].allowed_hosts;
+        secrets[i].allowed_host_count = known[i].allowed_host_count;
+    }
+
+    ngx_memzero(&values, sizeof(values));
+    values.args = job->arguments;
+    values.end_user = job->end_user;
+    values.variables = job->variables;
+    values.secrets = secrets;
+    values.secret_count = job->project->secrets.nelts;
+
+    return tg_template_render(job->tool->template, &values, &hj->rendered);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_http_tool_headers(ngx_http_toolgate_job_t *job,
+    ngx_http_toolgate_http_job_t *hj)
+{
+    size_t      i;
+    tg_buf_t    text;
+    tg_str_t    body, id;
+    ngx_int_t   rc;
+
+    hj->request.headers = ngx_array_create(job->pool, 8, sizeof(ngx_keyval_t));
+    if (hj->request.headers == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < hj->rendered.header_count; i++) {
+        if (ngx_http_toolgate_http_tool_header(hj->request.headers,
+                                    hj->rendered.headers[i].name.data,
+                                    tg_buf_get(&hj->rendered.headers[i].value))
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    id.data = (char *) job->call_id.data;
+    id.len = job->call_id.len;
+    body = tg_buf_get(&hj->rendered.body);
+
+    tg_buf_init(&text, 256);
+    tg_buf_int(&text, (int64_t) ngx_time());
+
+    rc = ngx_http_toolgate_http_tool_header(hj->request.headers,
+                                            "webhook-timestamp",
+                                            tg_buf_get(&text));
+    tg_buf_reset(&text);
+
+    if (rc != NGX_OK
+        || tg_sign(&job->project->signing_key, id, (int64_t) ngx_time(), body,
+                   &text) != TG_OK
+        || ngx_http_toolgate_http_tool_header(hj->request.headers,
+                                              "webhook-signature",
+                                              tg_buf_get(&text)) != NGX_OK
+        || ngx_http_toolgate_http_tool_header(hj->request.headers, "webhook-id",
+                                              id) != NGX_OK
+        || ngx_http_toolgate_http_tool_header(hj->request.headers,
+                          "x-toolgate-run",
+                          (tg_str_t) { job->run.len, (char *) job->run.data })
+           != NGX_OK)
+    {
+        rc = NGX_ERROR;
+    }
+
+    tg_buf_free(&text);
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_http_tool_header(ngx_array_t *headers, const char *name,
+    tg_str_t value)
+{
+    ngx_keyval_t  *kv;
+
+    kv = ngx_array_push(headers);
+    if (kv == NULL) {
+        return NGX_ERROR;
+    }
+
+    kv->key.data = (u_char *) name;
+    kv->key.len = ngx_strlen(name);
+
+    kv->value.len = value.len;
+    kv->value.data = ngx_pnalloc(headers->pool, value.len + 1);
+    if (kv->value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (value.len) {
+        ngx_memcpy(kv->value.data, value.data, value.len);
+    }
+
+    kv->value.data[value.len] = '\0';
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_toolgate_http_tool_done(void *data, ngx_toolgate_client_result_t *result)
+{
+    ngx_http_toolgate_job_t *job = data;
+
+    tg_str_t                       body;
+    ngx_http_toolgate_http_job_t  *hj;
+
+    hj = job->state;
+    hj->call = NULL;
+
+    if (result->code) {
+        ngx_log_error(NGX_LOG_WARN, job->log, 0,
+                      "toolgate: tool \"%V\": %s: %s", &job->tool->name,
+                      result->code, result->detail ? result->detail : "");
+
+        (void) ngx_http_toolgate_http_tool_refused(job, result->code);
+        job->done(job);
+        return;
+    }
+
+    body.data = (char *) result->body.data;
+    body.len = result->body.len;
+
+    job->code = tg_shape(tg_template_response(job->tool->template),
+                         (unsigned) result->status, body, &job->result);
+
+    if (job->code) {
+        ngx_log_error(NGX_LOG_WARN, job->log, 0,
+                      "toolgate: tool \"%V\": %s: answered with status %ui",
+                      &job->tool->name, job->code, result->status);
+    }
+
+    job->done(job);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_http_tool_refused(ngx_http_toolgate_job_t *job, const char *code)
+{
+    job->code = code;
+
+    return tg_policy_envelope(code, tg_null_str, &job->result) == TG_OK
+           ? NGX_DONE : NGX_ERROR;
+}
+
+
+static void
+ngx_http_toolgate_http_tool_cancel(ngx_http_toolgate_job_t *job)
+{
+    ngx_http_toolgate_http_job_t  *hj = job->state;
+
+    if (hj && hj->call) {
+        ngx_toolgate_client_cancel(hj->call);
+        hj->call = NULL;
+    }
+}
+
+
+static void
+ngx_http_toolgate_http_tool_cleanup(void *data)
+{
+    ngx_http_toolgate_http_job_t  *hj = data;
+
+    tg_template_request_free(&hj->rendered);
+}
