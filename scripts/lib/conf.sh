@@ -132,34 +132,35 @@ tg_choose_demo_port()
 }
 
 # toolgated.conf with our values in place of those of conf/toolgated.conf, which
-# are examples; a key that is not in there is added
+# are examples. Names of the gateway's tools come from the environment.
 tg_write_helper_conf()
 {
-    local file=$STATE/conf/toolgated.conf pair name
+    local file=$STATE/conf/toolgated.conf pair name value
+    local example=$TG_REPO/conf/toolgated.conf settings=("$@")
 
-    cp "$TG_REPO/conf/toolgated.conf" "$file"
-    for pair in "$@"; do
-        name=${pair%%=*}
-        sed -i "/^[[:space:]]*$name[[:space:]]/d" "$file"
+    while IFS='=' read -r -d '' name value; do
+        case $name in
+            KSADK_*) ;;
+            *) continue ;;
+        esac
+        # the helper refuses a key that it does not know
+        if ! grep -q "^[# ]*$name " "$example"; then
+            tg_say "$name means nothing to this helper and is left out"
+            continue
+        fi
+        tg_plain "the value of $name" "$value"
+        settings+=("$name=$value")
+    done </proc/self/environ
+
+    cp "$example" "$file"
+    for pair in "${settings[@]}"; do
+        sed -i "/^[[:space:]]*${pair%%=*}[[:space:]]/d" "$file"
     done
     {
         printf '\n# set by scripts/run\n'
-        for pair in "$@"; do
+        for pair in "${settings[@]}"; do
             printf '%s %s;\n' "${pair%%=*}" "${pair#*=}"
         done
-        # names of the gateway's tools that come from the environment
-        while IFS='=' read -r -d '' name pair; do
-            case $name in
-                KSADK_*) ;;
-                *) continue ;;
-            esac
-            case $pair in
-                *[!A-Za-z0-9_./:@%+=,~*?\&-]* | '')
-                    tg_say "the value of $name cannot be taken over"
-                    continue ;;
-            esac
-            printf '%s %s;\n' "$name" "$pair"
-        done </proc/self/environ
     } >>"$file"
     chmod 600 "$file"
 }
