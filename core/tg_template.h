@@ -19,6 +19,8 @@
 #define TG_TEMPLATE_MAX_PARAMETERS  8
 #define TG_TEMPLATE_MAX_HEADERS     32
 #define TG_TEMPLATE_TOKEN_CHARS     64
+#define TG_TEMPLATE_TOOL_NAME       30       /* [a-z][a-z0-9_]{0,29} */
+#define TG_TEMPLATE_DESCRIPTION     4000     /* code points */
 #define TG_TEMPLATE_BODY_MAX        (256 * 1024)
 #define TG_TEMPLATE_HEADER_MAX      4096
 #define TG_TEMPLATE_TIMEOUT_MIN_MS  100
@@ -69,10 +71,12 @@ typedef struct {
 
 
 /*
- * Compiles one tool object (the seed's shape, with config.body and enabled).
+ * Compiles one tool object: name, description, effect, requires_verified_user,
+ * enabled, config{method, url, headers, body, parameters, response, timeout_ms}.
  * Checks every definition rule of HTTP tools, without the JSON Schema itself.
  * guard may be NULL (ports 443 and 8443, https only). Returns a new template that
- * keeps what it needs, or NULL with *error.
+ * keeps what it needs, or NULL with *error. A tool with a body and without a
+ * Content-Type gets "application/json".
  */
 tg_template_t *tg_template_compile(const json_t *tool, const tg_netguard_t *guard,
     tg_template_error_t *error);
@@ -98,7 +102,8 @@ const char *tg_template_check_formats(const tg_template_t *template,
     const json_t *args, char *pointer, size_t cap);
 
 /* Fills request (which the caller owns and frees with tg_template_request_free,
- * also after a failure). NULL when fine, else the call code:
+ * also after a failure). The body's bytes depend on the template and the values
+ * only: what is signed is what is sent. NULL when fine, else the call code:
  * unresolved_placeholder, secret_host_not_allowed, invalid_arguments. */
 const char *tg_template_render(const tg_template_t *template,
     const tg_template_values_t *values, tg_template_request_t *request);

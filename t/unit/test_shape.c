@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
+#include "quoted.h"
 #include "tg_exact.h"
-#include "tg_json.h"
 #include "tg_shape.h"
 
 
@@ -24,34 +24,11 @@
                    "{'path':'eta'}],'max_items':2,'empty_message':'No such order.'}"
 
 
-/* JSON with ' for ", so that tables stay readable. */
-static json_t *
-parse(const char *text)
-{
-    char     copy[4096];
-    size_t   i, len = strlen(text);
-    json_t  *value;
-
-    assert_true(len < sizeof(copy));
-
-    for (i = 0; i <= len; i++) {
-        copy[i] = text[i] == '\'' ? '"' : text[i];
-    }
-
-    value = json_loads(copy, 0, NULL);
-    if (value == NULL) {
-        fail_msg("test input: %s", text);
-    }
-
-    return value;
-}
-
-
 /* Shapes body and returns the result as a tree; *code as tg_shape gave it. */
 static json_t *
 shape(const char *response, unsigned status, tg_str_t body, const char **code)
 {
-    json_t           *config = response == NULL ? NULL : parse(response), *result;
+    json_t           *config = response == NULL ? NULL : quoted(response), *result;
     tg_buf_t          out;
     tg_json_error_t   error;
 
@@ -74,7 +51,7 @@ shape(const char *response, unsigned status, tg_str_t body, const char **code)
 static void
 expect_items(const char *response, const char *body, const char *want)
 {
-    json_t      *config = parse(response), *wanted = parse(want);
+    json_t      *config = quoted(response), *wanted = quoted(want);
     char        *a, *b;
     json_t      *result;
     const char  *code;
@@ -246,7 +223,7 @@ test_numbers(void **state)
 
     (void) state;
 
-    config = parse("{'fields':[{'path':'a'},{'path':'b'}]}");
+    config = quoted("{'fields':[{'path':'a'},{'path':'b'}]}");
 
     for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         snprintf(body, sizeof(body), "{\"a\": %s ,\"b\":[%s,\"%s\"]}", numbers[i],
@@ -325,7 +302,7 @@ test_bound(void **state)
 
     body = malloc(64 * 1024);
     assert_non_null(body);
-    config = parse("{'fields':[{'path':'a'}],'max_items':20}");
+    config = quoted("{'fields':[{'path':'a'}],'max_items':20}");
 
     /* twenty rows; find the padding of the last that fits exactly */
     for (pad = 1; pad <= 190; pad++) {
@@ -469,7 +446,7 @@ test_check(void **state)
     assert_null(tg_shape_check(NULL, pointer, sizeof(pointer)));
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        response = parse(cases[i].response);
+        response = quoted(cases[i].response);
         code = tg_shape_check(response, pointer, sizeof(pointer));
 
         if ((code == NULL) != (cases[i].code == NULL)
