@@ -251,6 +251,9 @@ check_records(const tg_scan_t *scan, tg_str_t body)
     msg = tg_scan_message(scan, 4);
     assert_range(body, msg->whole, TG_SCAN_ARRAY, "[\"role\",{\"role\":1}]");
     assert_range(body, msg->role, TG_SCAN_NONE, NULL);
+    /* nor do its elements go where the last key of the message before went */
+    assert_range(body, msg->tool_call_id, TG_SCAN_NONE, NULL);
+    assert_range(body, msg->content, TG_SCAN_NONE, NULL);
 
     msg = tg_scan_message(scan, 5);
     assert_range(body, msg->whole, TG_SCAN_OBJECT, "{}");
@@ -288,7 +291,7 @@ test_records(void **state)
 
 
 static void
-test_top_that_is_no_object(void **state)
+test_other_shapes(void **state)
 {
     tg_rc_e     rc;
     tg_scan_t  *scan;
@@ -299,6 +302,11 @@ test_top_that_is_no_object(void **state)
     assert_int_equal(rc, TG_OK);
     assert_int_equal(tg_scan_top_type(scan), TG_SCAN_ARRAY);
     assert_int_equal(tg_scan_member_count(scan), 0);
+    assert_int_equal(tg_scan_message_count(scan), 0);
+    tg_scan_free(scan);
+
+    scan = scan_in(tg_str("{\"messages\":{\"role\":{\"role\":1}}}"), 5, &rc);
+    assert_int_equal(rc, TG_OK);
     assert_int_equal(tg_scan_message_count(scan), 0);
     tg_scan_free(scan);
 
@@ -663,7 +671,7 @@ main(void)
         cmocka_unit_test(test_refuses),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_records),
-        cmocka_unit_test(test_top_that_is_no_object),
+        cmocka_unit_test(test_other_shapes),
         cmocka_unit_test(test_string),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_agrees_with_loader),
