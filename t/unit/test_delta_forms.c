@@ -291,6 +291,7 @@ test_chunks_that_are_no_json(void **state)
         "{'choices':[{'delta':{'content':'\\x'}}]}",
         "{'choices':[{'delta':{'content':'\\ud800'}}]}",
         "{'choices':[{'delta':{'content':'\\udc00'}}]}",
+        "{'choices':[{'delta':{'content':'\\udc00\\udc00'}}]}",
         "{'choices':[{'delta':{'content':'\\ud800\\u0041'}}]}",
         "{'choices':[{'delta':{'content':'\xff'}}]}",
         "{'choices':[{'delta':{'content':'\xed\xa0\x80'}}]}",
