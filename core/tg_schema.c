@@ -264,7 +264,8 @@ tg_schema_build(tg_schema_compiler_t *c, const json_t *document, tg_schema_draft
     c->always = tg_schema_alloc(schema, sizeof(*c->always));
     c->never = tg_schema_alloc(schema, sizeof(*c->never));
 
-    if (schema->document == NULL || c->always == NULL || c->never == NULL
+    if ((schema->document == NULL && document != NULL) || c->always == NULL
+        || c->never == NULL
         || !tg_schema_grow(&c->resources, &c->cap_resources, 1, sizeof(*c->resources)))
     {
         return tg_schema_no_memory(c);

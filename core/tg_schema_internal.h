@@ -6,14 +6,17 @@
  *   tg_schema.c           public entry points, memory, errors of compilation
  *   tg_schema_compile.c   a schema object becomes a node
  *   tg_schema_keyword.c   the table of keywords: who reads which value
+ *   tg_schema_assert.c    keywords about types, values, bounds, patterns
  *   tg_schema_members.c   keywords whose value is an object of schemas or names
  *   tg_schema_ref.c       identifiers, anchors, references
  *   tg_schema_uri.c       RFC 3986 resolution
  *   tg_schema_ecma.c      ECMA-262 pattern text to PCRE2 pattern text
+ *   tg_schema_escape.c    the same for escapes and classes
  *   tg_schema_unicode.c   names of Unicode properties
  *   tg_schema_pattern.c   compiling and running patterns within bounds
  *   tg_schema_value.c     numbers, equality, hashes, lengths
- *   tg_schema_validate.c  evaluation: types, logic, what was evaluated
+ *   tg_schema_validate.c  evaluation: types, values, what was evaluated
+ *   tg_schema_logic.c     evaluation: schemas applied to the same place
  *   tg_schema_object.c    evaluation: keywords of objects
  *   tg_schema_array.c     evaluation: keywords of arrays
  *   tg_schema_report.c    errors, their pointers and their words
@@ -33,7 +36,7 @@
 #define TG_SCHEMA_MAX_PATTERN        4096      /* bytes, as written */
 #define TG_SCHEMA_MAX_PATTERN_CODE   4194304   /* bytes compiled, of one schema */
 #define TG_SCHEMA_MATCH_LIMIT        1000000   /* PCRE2's own count, of one start */
-#define TG_SCHEMA_MATCH_HEAP         4096      /* KiB of backtracking */
+#define TG_SCHEMA_MATCH_HEAP         16384     /* KiB of backtracking */
 #define TG_SCHEMA_SCAN_STEP          16        /* bytes scanned that cost one step */
 #define TG_SCHEMA_SMALL_SET          256       /* members tracked without malloc */
 #define TG_SCHEMA_PAIRWISE           8         /* up to here uniqueItems compares all */
@@ -291,6 +294,22 @@ tg_schema_logic_t *tg_schema_logic_of(tg_schema_compiler_t *c, tg_schema_node_t 
 bool tg_schema_read_keyword(tg_schema_compiler_t *c, tg_schema_node_t *node,
     tg_schema_draft_e draft, const char *key, const json_t *value);
 
+/* tg_schema_assert.c */
+bool tg_schema_read_type(tg_schema_compiler_t *c, tg_schema_node_t *node,
+    const json_t *value, const char *keyword);
+bool tg_schema_read_const(tg_schema_compiler_t *c, tg_schema_node_t *node,
+    const json_t *value, const char *keyword);
+bool tg_schema_read_enum(tg_schema_compiler_t *c, tg_schema_node_t *node,
+    const json_t *value, const char *keyword);
+bool tg_schema_read_bound(tg_schema_compiler_t *c, tg_schema_node_t *node,
+    const json_t *value, const char *keyword);
+bool tg_schema_read_size(tg_schema_compiler_t *c, tg_schema_node_t *node,
+    const json_t *value, const char *keyword);
+bool tg_schema_read_unique(tg_schema_compiler_t *c, tg_schema_node_t *node,
+    const json_t *value, const char *keyword);
+bool tg_schema_read_pattern(tg_schema_compiler_t *c, tg_schema_node_t *node,
+    const json_t *value, const char *keyword);
+
 /* tg_schema_members.c */
 bool tg_schema_read_properties(tg_schema_compiler_t *c, tg_schema_node_t *node,
     const json_t *value, const char *keyword);
@@ -349,6 +368,10 @@ bool tg_schema_going(const tg_schema_eval_t *e);
 bool tg_schema_track_init(tg_schema_eval_t *e, const tg_schema_path_t *path,
     tg_schema_track_t *track, size_t n);
 void tg_schema_track_free(tg_schema_track_t *track);
+
+/* tg_schema_logic.c */
+bool tg_schema_eval_logic(tg_schema_eval_t *e, const tg_schema_logic_t *l,
+    const json_t *value, const tg_schema_path_t *path, tg_schema_track_t *track);
 
 /* tg_schema_object.c, tg_schema_array.c */
 bool tg_schema_eval_object(tg_schema_eval_t *e, const tg_schema_object_t *o,
