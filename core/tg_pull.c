@@ -101,6 +101,27 @@ tg_pull_escape(tg_pull_t *in, char **dst)
 }
 
 
+#define TG_PULL_EACH(byte)  (0x0101010101010101U * (byte))
+
+/* True when the next 8 bytes are ASCII that stands for itself in a string. The
+ * borrow of a subtraction may reach the next byte, which only makes it cautious. */
+static inline bool
+tg_pull_plain8(const char *p)
+{
+    uint64_t  w, quote, slash, odd;
+
+    memcpy(&w, p, sizeof(w));
+
+    quote = w ^ TG_PULL_EACH('"');
+    slash = w ^ TG_PULL_EACH('\\');
+
+    odd = w | (w - TG_PULL_EACH(0x20)) | (quote - TG_PULL_EACH(1))
+          | (slash - TG_PULL_EACH(1));
+
+    return (odd & TG_PULL_EACH(0x80)) == 0;
+}
+
+
 bool
 tg_pull_string(tg_pull_t *in, tg_str_t *value)
 {
@@ -117,6 +138,10 @@ tg_pull_string(tg_pull_t *in, tg_str_t *value)
     in->escaped = false;
 
     for ( ;; ) {
+        while (in->end - in->p >= 8 && tg_pull_plain8(in->p)) {
+            in->p += 8;
+        }
+
         ch = (unsigned char) *in->p;
 
         if (ch >= 0x80) {
