@@ -26,6 +26,7 @@ typedef struct {
     size_t     chars;
     size_t     max;          /* code points; 0: no cut */
     bool       space;        /* a break is owed before the next character */
+    bool       after_space;  /* the last character was a space */
 } tg_clean_state_t;
 
 
@@ -102,7 +103,9 @@ tg_clean_room(const tg_clean_state_t *state)
 static void
 tg_clean_put(tg_clean_state_t *state, const char *bytes, size_t len)
 {
-    if (state->space && state->chars > 0 && tg_clean_room(state)) {
+    if (state->space && state->chars > 0 && !state->after_space && bytes[0] != ' '
+        && tg_clean_room(state))
+    {
         (void) tg_buf_char(state->out, ' ');
         state->chars++;
     }
@@ -112,6 +115,7 @@ tg_clean_put(tg_clean_state_t *state, const char *bytes, size_t len)
     if (tg_clean_room(state)) {
         (void) tg_buf_append(state->out, bytes, len);
         state->chars++;
+        state->after_space = bytes[0] == ' ';
     }
 }
 
@@ -142,8 +146,11 @@ tg_clean_put_plain(tg_clean_state_t *state, const char *p, size_t len)
         len = state->max - state->chars;
     }
 
-    (void) tg_buf_append(state->out, p, len);
-    state->chars += len;
+    if (len > 0) {
+        (void) tg_buf_append(state->out, p, len);
+        state->chars += len;
+        state->after_space = p[len - 1] == ' ';
+    }
 }
 
 

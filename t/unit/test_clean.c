@@ -106,6 +106,9 @@ test_breaks(void **state)
     expect_clean(tg_str("\na\n"), 0, "a");
     expect_clean(tg_str("\n"), 0, "");
     expect_clean(tg_str(" a  b "), 0, " a  b ");
+    expect_clean(tg_str("a\n b"), 0, "a b");
+    expect_clean(tg_str("a \nb"), 0, "a b");
+    expect_clean(tg_str("a \n\xe2\x80\x8b b"), 0, "a  b");
     expect_clean(tg_str("ab\ncd"), 3, "ab ");
     expect_clean(tg_str("ab\ncd"), 4, "ab c");
     expect_clean(tg_null_str, 0, "");
