@@ -70,7 +70,7 @@ typedef struct {
 extern ngx_module_t  ngx_http_toolgate_module;
 
 
-/* Directive handlers of ngx_http_toolgate_directives.c. */
+/* Directive handlers of _directives.c, _keys.c, _guard.c and api/. */
 char *ngx_http_toolgate_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_redis(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_helper(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -85,11 +85,14 @@ char *ngx_http_toolgate_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_ca(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Every model that any server knows is an upstream name for the catalog. Adds the
- * listen addresses and names of the servers that carry the API to the
+/* Adds the listen addresses and names of the servers that carry the API to the
  * guard's own ones, then loads the catalog. After all directives are read. */
 ngx_int_t ngx_http_toolgate_finish_conf(ngx_conf_t *cf,
     ngx_http_toolgate_main_conf_t *tmcf);
+
+/* The model of this name among these, or NULL. */
+ngx_http_toolgate_model_t *ngx_http_toolgate_model_get(ngx_array_t *models,
+    ngx_str_t *name);
 
 /* The configured model of this name as this server sees it, or NULL. */
 ngx_http_toolgate_model_t *ngx_http_toolgate_model_find(ngx_http_request_t *r,

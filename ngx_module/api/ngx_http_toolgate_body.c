@@ -303,15 +303,16 @@ static void
 ngx_http_toolgate_body_finish(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body)
 {
-    char    message[256];
-    size_t  offset;
+    char         message[256];
+    size_t       offset;
+    const char  *reason;
 
     r->read_event_handler = ngx_http_block_reading;
 
     if (tg_scan_finish(body->scan) != TG_OK) {
+        reason = tg_scan_error(body->scan, &offset);
         snprintf(message, sizeof(message),
-                 "The body is not valid JSON: %s at byte %zu.",
-                 tg_scan_error(body->scan, &offset), offset);
+                 "The body is not valid JSON: %s at byte %zu.", reason, offset);
 
         ngx_http_toolgate_body_refuse(r, body, "invalid_json", message);
         return;

@@ -244,12 +244,6 @@ ngx_http_toolgate_chat_open(ngx_http_toolgate_run_t *run)
 static ngx_int_t
 ngx_http_toolgate_chat_ping(ngx_http_toolgate_run_t *run)
 {
-    /* a relay's own head may still come; a comment before it would hide it */
-
-    if (run->relay && !run->writer.started) {
-        return NGX_OK;
-    }
-
     if (ngx_http_toolgate_chat_head(run) != NGX_OK) {
         return NGX_ERROR;
     }
@@ -498,7 +492,7 @@ ngx_http_toolgate_chat_fail(ngx_http_toolgate_run_t *run,
 
         /* an answer that is no stream can only be broken off */
 
-        if (!run->prompt.stream || (run->relay && !run->streaming)) {
+        if (!run->writer.events) {
             return NGX_OK;
         }
 

@@ -65,6 +65,13 @@ ngx_http_toolgate_relay_take(ngx_http_toolgate_turn_t *turn, u_char *data,
     if (run->streaming && turn->status / 100 == 2) {
         rc = ngx_http_toolgate_relay_stream(run, data, len);
 
+    } else if (run->writer.events) {
+
+        /* events were promised by a ping, and this is none */
+
+        run->parse_failed = 1;
+        return NGX_ERROR;
+
     } else if (turn->status / 100 != 2 || run->relay_rename
                || ngx_strlcasestrn(turn->content_type.data,
                                    turn->content_type.data

@@ -35,6 +35,7 @@ ngx_http_toolgate_writer_start(ngx_http_toolgate_writer_t *w, ngx_uint_t status,
 
     r = w->request;
     w->started = 1;
+    w->events = event_stream ? 1 : 0;
 
     r->headers_out.status = status;
     r->headers_out.content_type = *content_type;

@@ -25,6 +25,7 @@ typedef struct {
     size_t               unsent;      /* bytes in busy */
     ngx_msec_t           last_added;  /* when bytes were added last */
     unsigned             started:1;   /* the head is out */
+    unsigned             events:1;    /* it said that events follow */
     unsigned             ended:1;     /* the last byte was added */
     unsigned             flushed:1;   /* ended, and the end was given to nginx */
 } ngx_http_toolgate_writer_t;
