@@ -26,6 +26,7 @@
 
 #define TGD_LAUNCHER_BOXES   1024      /* sandboxes at once */
 #define TGD_CGROUP_RECORD    "cgroups"
+#define TGD_OUTER_NAME       "toolgated: launcher"
 #define TGD_INNER_NAME       "sandbox"
 
 typedef struct {
@@ -37,6 +38,8 @@ typedef struct {
     tgd_launcher_t  *conf;
     tgd_cgroup_t     cgroup;
     tgd_filter_t     filter;
+    char            *title;             /* memory of the command line */
+    size_t           title_room;
     tgd_box_t        boxes[TGD_LAUNCHER_BOXES];
 } tgd_host_t;
 
@@ -69,13 +72,21 @@ host_failed(uint32_t id, tgd_stage_e stage, int error)
 }
 
 
+static void
+set_title(const char *title)
+{
+    memset(host.title, 0, host.title_room);
+    (void) snprintf(host.title, host.title_room, "%s", title);
+    (void) prctl(PR_SET_NAME, title, 0, 0, 0);
+}
+
+
 /* what was on the command line and in the environment can be read by jobs as
  * /proc/1/cmdline of their supervisor, which is a copy of this process */
 static void
 forget_start(char **argv)
 {
-    char    *first, *end, **p;
-    size_t   room;
+    char         *first, *end, **p;
     extern char **environ;
 
     first = argv[0];
@@ -93,15 +104,10 @@ forget_start(char **argv)
         }
     }
 
-    room = (size_t) (end - first);
-    memset(first, 0, room);
-    if (room > sizeof(TGD_INNER_NAME)) {
-        memcpy(first, TGD_INNER_NAME, sizeof(TGD_INNER_NAME));
-    }
-
-    argv[0] = first;
+    host.title = first;
+    host.title_room = (size_t) (end - first);
     environ = NULL;
-    (void) prctl(PR_SET_NAME, TGD_INNER_NAME, 0, 0, 0);
+    set_title(TGD_OUTER_NAME);
 }
 
 
@@ -149,6 +155,8 @@ box_main(const tgd_launch_t *order, int front, int go, tgd_cgroup_events_t event
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1 || read(go, &byte, 1) != 1) {
         _exit(1);
     }
+
+    set_title(TGD_INNER_NAME);
 
     null = open("/dev/null", O_RDWR);
     if (null == -1 || dup2(null, 0) == -1 || dup2(null, 1) == -1 || dup2(null, 2) == -1

@@ -200,10 +200,9 @@ deny_arguments(scmp_filter_ctx ctx)
     rc |= seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 1,
                            SCMP_A0(SCMP_CMP_NE, 0));
 
-    /* other execution domains; 0xffffffff only asks */
-    rc |= seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(personality), 2,
-                           SCMP_A0(SCMP_CMP_NE, 0),
-                           SCMP_A0(SCMP_CMP_NE, UINT32_MAX));
+    /* other execution domains */
+    rc |= seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(personality), 1,
+                           SCMP_A0(SCMP_CMP_NE, 0));
 
     return rc;
 }

@@ -117,8 +117,10 @@ limit_set(int resource, rlim_t value)
 }
 
 
-static void
-job_limits(const tgd_supervisor_t *conf)
+/* limits and filter of jobs hold for this process too: they are inherited, which
+ * costs a job nothing, and a job that took it over would gain nothing */
+static int
+supervisor_limits(const tgd_supervisor_t *conf)
 {
     const rlim_t  mib = 1024 * 1024;
 
@@ -135,37 +137,30 @@ job_limits(const tgd_supervisor_t *conf)
     if (!conf->memory_group) {
         limit_set(RLIMIT_DATA, conf->memory_mib * mib);
     }
+
+    return tgd_filter_apply(conf->filter);
 }
 
 
-/* the child between fork and exec; what it can not set up it does not run without */
+/* the child between vfork and exec, so it may change nothing in memory; what it can
+ * not set up it does not run without. Its stdin is /dev/null as ours is */
 static void
-job_child(const tgd_supervisor_t *conf, const tgd_order_t *order, char *command,
-    char **env, const int fds[2])
+job_child(const tgd_order_t *order, char *command, char **env, const int fds[2])
 {
-    int       null;
     char     *bash[] = { "bash", "-c", command, NULL };
     char     *plain[] = { "sh", "-c", command, NULL };
     sigset_t  none;
 
     (void) setsid();
 
-    null = open("/dev/null", O_RDONLY);
-    if (null == -1 || dup2(null, STDIN_FILENO) == -1
-        || dup2(fds[0], STDOUT_FILENO) == -1 || dup2(fds[1], STDERR_FILENO) == -1
+    if (dup2(fds[0], STDOUT_FILENO) == -1 || dup2(fds[1], STDERR_FILENO) == -1
         || syscall(SYS_close_range, 3, ~0U, 0) == -1)
     {
         _exit(126);
     }
 
-    job_limits(conf);
-
     (void) sigemptyset(&none);
     (void) sigprocmask(SIG_SETMASK, &none, NULL);
-
-    if (tgd_filter_apply(conf->filter) == -1) {
-        _exit(126);
-    }
 
     if (order->op == TGD_ORDER_PROBE) {
         tgd_probe_run(command);
@@ -249,9 +244,10 @@ job_start(tgd_job_t *job, size_t len, const int fds[2])
     job->oom = tgd_cgroup_counter(job->conf->events.memory_events, "oom_kill");
     job->pids = tgd_cgroup_counter(job->conf->events.pids_events, "max");
 
-    pid = fork();
+    /* vfork: no page table is copied. The probe runs on without an exec */
+    pid = order->op == TGD_ORDER_PROBE ? fork() : vfork();
     if (pid == 0) {
-        job_child(job->conf, order, command, env, fds);
+        job_child(order, command, env, fds);
     }
 
     if (pid == -1) {
@@ -445,6 +441,10 @@ tgd_supervisor_run(const tgd_supervisor_t *supervisor)
     child = signalfd(-1, &set, SFD_CLOEXEC|SFD_NONBLOCK);
     if (child == -1) {
         tgd_supervisor_failed(supervisor->socket, TGD_STAGE_JOB, errno);
+    }
+
+    if (supervisor_limits(supervisor) == -1) {
+        tgd_supervisor_failed(supervisor->socket, TGD_STAGE_PRIVILEGES, errno);
     }
 
     memset(&ready, 0, sizeof(ready));
