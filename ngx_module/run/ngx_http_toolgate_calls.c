@@ -33,6 +33,8 @@ static void ngx_http_toolgate_call_counted(void *data,
 static void ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job);
 static void ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run,
+    ngx_str_t *tool, const char *code);
 static void ngx_http_toolgate_call_from_event(ngx_http_toolgate_call_t *call);
 
 
@@ -566,10 +568,8 @@ ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job)
 static void
 ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
 {
-    u_char                     random[TG_ID_RANDOM_LEN];
-    ngx_uint_t                 i;
-    ngx_http_toolgate_run_t   *run;
-    ngx_http_toolgate_step_t  *step;
+    ngx_uint_t                i;
+    ngx_http_toolgate_run_t  *run;
 
     run = call->run;
 
@@ -581,19 +581,7 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
                   &call->name, call->code ? call->code : "ok");
 
     if (!call->caller_owned || call->code) {
-
-        if (run->steps.nelts < NGX_HTTP_TOOLGATE_RUN_STEPS_MAX) {
-            step = ngx_array_push(&run->steps);
-
-            if (step == NULL || RAND_bytes(random, sizeof(random)) != 1) {
-                run->out_of_memory = 1;
-
-            } else {
-                tg_id_make("step_", random, step->id);
-                step->tool = call->name;
-                step->code = call->code;
-            }
-        }
+        ngx_http_toolgate_call_step(run, &call->name, call->code);
     }
 
     /* the next one that waited for this one may go */
@@ -607,6 +595,50 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
     if (run->calls_open == 0 || run->out_of_memory) {
         run->calls_ended = 1;
         ngx_http_toolgate_run_post(run);
+    }
+}
+
+
+static void
+ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run, ngx_str_t *tool,
+    const char *code)
+{
+    u_char                     random[TG_ID_RANDOM_LEN];
+    ngx_http_toolgate_step_t  *step;
+
+    if (run->steps.nelts == NGX_HTTP_TOOLGATE_RUN_STEPS_MAX) {
+        return;
+    }
+
+    step = ngx_array_push(&run->steps);
+
+    if (step == NULL || RAND_bytes(random, sizeof(random)) != 1) {
+        run->out_of_memory = 1;
+        return;
+    }
+
+    tg_id_make("step_", random, step->id);
+    step->tool = *tool;
+    step->code = code;
+}
+
+
+void
+ngx_http_toolgate_calls_drop(ngx_http_toolgate_run_t *run)
+{
+    size_t     i;
+    ngx_str_t  name;
+
+    for (i = 0; i < run->delta.call_count; i++) {
+        name = ngx_http_toolgate_copy(run->request->pool,
+                                      tg_buf_get(&run->delta.calls[i].name));
+
+        if (name.data == NULL) {
+            run->out_of_memory = 1;
+            return;
+        }
+
+        ngx_http_toolgate_call_step(run, &name, "round_limit");
     }
 }
 

@@ -316,6 +316,7 @@ ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run)
     }
 
     if (run->final || run->delta.call_count == 0) {
+        ngx_http_toolgate_calls_drop(run);
         ngx_http_toolgate_run_complete(run, "stop");
         return;
     }

@@ -216,6 +216,8 @@ void ngx_http_toolgate_prompt_fill(ngx_http_toolgate_run_t *run, tg_buf_t *out);
 
 /* _calls.c: starts the calls that the turn asked for; EVENT_CALLS_ENDED follows. */
 ngx_int_t ngx_http_toolgate_calls_start(ngx_http_toolgate_run_t *run);
+/* Notes the calls of a turn that may have none: they are not run. */
+void ngx_http_toolgate_calls_drop(ngx_http_toolgate_run_t *run);
 /* Stops those that are under way. */
 void ngx_http_toolgate_calls_cancel(ngx_http_toolgate_run_t *run);
 /* Adds the finished round to the history. */

@@ -14,6 +14,8 @@ static ngx_int_t ngx_http_toolgate_turn_request(ngx_http_request_t *sr,
     ngx_chain_t *body, off_t length, ngx_uint_t stream);
 static ngx_int_t ngx_http_toolgate_turn_add_header(ngx_http_request_t *sr,
     const char *name, const char *value);
+static ngx_http_toolgate_turn_t *ngx_http_toolgate_turn_of(
+    ngx_http_request_t *r);
 static ngx_int_t ngx_http_toolgate_turn_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_toolgate_turn_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
@@ -70,13 +72,22 @@ ngx_http_toolgate_turn_start(ngx_http_request_t *r,
 
     turn->subrequest = sr;
 
-    if (ngx_http_toolgate_turn_request(sr, body, length, stream) != NGX_OK) {
-        return NGX_ERROR;
+    return ngx_http_toolgate_turn_request(sr, body, length, stream);
+}
+
+
+/* Not by a module context: an error_page in the model's location would clear it,
+ * and the page would go to the client. */
+static ngx_http_toolgate_turn_t *
+ngx_http_toolgate_turn_of(ngx_http_request_t *r)
+{
+    if (r->post_subrequest == NULL
+        || r->post_subrequest->handler != ngx_http_toolgate_turn_done)
+    {
+        return NULL;
     }
 
-    ngx_http_set_ctx(sr, turn, ngx_http_toolgate_module);
-
-    return NGX_OK;
+    return r->post_subrequest->data;
 }
 
 
@@ -166,7 +177,7 @@ ngx_http_toolgate_turn_header_filter(ngx_http_request_t *r)
         return ngx_http_next_header_filter(r);
     }
 
-    turn = ngx_http_get_module_ctx(r, ngx_http_toolgate_module);
+    turn = ngx_http_toolgate_turn_of(r);
 
     if (turn == NULL) {
         return ngx_http_next_header_filter(r);
@@ -196,7 +207,7 @@ ngx_http_toolgate_turn_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         return ngx_http_next_body_filter(r, in);
     }
 
-    turn = ngx_http_get_module_ctx(r, ngx_http_toolgate_module);
+    turn = ngx_http_toolgate_turn_of(r);
 
     if (turn == NULL) {
         return ngx_http_next_body_filter(r, in);
