@@ -214,10 +214,16 @@ ngx_int_t ngx_http_toolgate_prompt_chain(ngx_http_toolgate_run_t *run,
 /* Appends the agent's instructions as a JSON string, variables filled in. */
 void ngx_http_toolgate_prompt_fill(ngx_http_toolgate_run_t *run, tg_buf_t *out);
 
+/* _call.c: moves one call on; called again when what it waited for has happened. */
+void ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call);
+
 /* _calls.c: starts the calls that the turn asked for; EVENT_CALLS_ENDED follows. */
 ngx_int_t ngx_http_toolgate_calls_start(ngx_http_toolgate_run_t *run);
 /* Notes the calls of a turn that may have none: they are not run. */
 void ngx_http_toolgate_calls_drop(ngx_http_toolgate_run_t *run);
+/* Adds a step for a call with this code (NULL: ok). */
+void ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run, ngx_str_t *tool,
+    const char *code);
 /* Stops those that are under way. */
 void ngx_http_toolgate_calls_cancel(ngx_http_toolgate_run_t *run);
 /* Adds the finished round to the history. */

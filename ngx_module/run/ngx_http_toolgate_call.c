@@ -1,0 +1,372 @@
+/*
+ * One call of a round as a state machine: the policy's verdict, the limit that
+ * the store counts, running the tool, telling those that waited. Of two
+ * identical calls the second waits for the first, so that nothing is done twice.
+ */
+
+#include "ngx_http_toolgate_run.h"
+
+
+static void ngx_http_toolgate_call_facts(ngx_http_toolgate_call_t *call);
+static ngx_http_toolgate_call_t *ngx_http_toolgate_call_twin(
+    ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_count(ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_counted(void *data,
+    ngx_toolgate_counter_result_t *result);
+static void ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job);
+static void ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_from_event(ngx_http_toolgate_call_t *call);
+
+
+void
+ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call)
+{
+    tg_policy_verdict_t  verdict;
+
+    switch (call->state) {
+
+    case NGX_HTTP_TOOLGATE_CALL_NEW:
+        ngx_http_toolgate_call_facts(call);
+
+        /* fall through */
+
+    case NGX_HTTP_TOOLGATE_CALL_WAITING:
+
+        if (ngx_http_toolgate_call_twin(call)) {
+            call->state = NGX_HTTP_TOOLGATE_CALL_WAITING;
+            return;
+        }
+
+        ngx_http_toolgate_call_done_before(call);
+
+        /* fall through */
+
+    case NGX_HTTP_TOOLGATE_CALL_COUNTING:
+
+        verdict = tg_policy_check(&call->facts);
+
+        if (verdict.ask_limit) {
+            call->state = NGX_HTTP_TOOLGATE_CALL_COUNTING;
+            ngx_http_toolgate_call_count(call);
+            return;
+        }
+
+        if (!verdict.allowed) {
+            call->code = verdict.code;
+
+            if (tg_policy_refusal(&call->facts, &verdict, &call->job.result)
+                != TG_OK)
+            {
+                call->run->out_of_memory = 1;
+            }
+
+            ngx_http_toolgate_call_end(call);
+            return;
+        }
+
+        if (call->caller_owned) {
+            /* handed out when the run ends */
+            ngx_http_toolgate_call_end(call);
+            return;
+        }
+
+        call->state = NGX_HTTP_TOOLGATE_CALL_RUNNING;
+        ngx_http_toolgate_call_run(call);
+        return;
+
+    case NGX_HTTP_TOOLGATE_CALL_RUNNING:
+    case NGX_HTTP_TOOLGATE_CALL_ENDED:
+        return;
+    }
+}
+
+
+static void
+ngx_http_toolgate_call_facts(ngx_http_toolgate_call_t *call)
+{
+    tg_policy_facts_t          *facts;
+    ngx_http_toolgate_run_t    *run;
+    ngx_http_toolgate_agent_t  *agent;
+
+    run = call->run;
+    agent = run->agent;
+    facts = &call->facts;
+
+    facts->in_tool_set = (call->tool != NULL || call->caller_owned);
+    facts->caller_owned = call->caller_owned;
+    facts->tools_enabled = agent->tools_enabled;
+    facts->tool_enabled = (call->tool == NULL || call->tool->enabled);
+    facts->within_hours = true;
+    facts->actions_paused = agent->actions_paused;
+    facts->life = TG_RUN_LIVE;
+    facts->round = (unsigned) run->round;
+    facts->max_rounds = (unsigned) agent->max_rounds;
+    facts->position = (unsigned) call->position;
+
+    if (call->tool) {
+        facts->requires_verified_user = call->tool->requires_verified_user;
+        facts->effect = call->tool->effect;
+        facts->limit = (call->tool->kind == NGX_HTTP_TOOLGATE_TOOL_HTTP)
+                       ? TG_LIMIT_UNKNOWN : TG_LIMIT_NOT_COUNTED;
+    }
+}
+
+
+/* An earlier call of the round that is the same and has not ended. */
+static ngx_http_toolgate_call_t *
+ngx_http_toolgate_call_twin(ngx_http_toolgate_call_t *call)
+{
+    ngx_uint_t                 i;
+    ngx_http_toolgate_call_t  *other;
+
+    if (call->tool == NULL || !call->facts.arguments_valid) {
+        return NULL;
+    }
+
+    for (i = 0; i < call->position; i++) {
+        other = &call->run->calls[i];
+
+        if (other->tool == call->tool
+            && other->state != NGX_HTTP_TOOLGATE_CALL_ENDED
+            && other->canonical.len == call->canonical.len
+            && ngx_memcmp(other->canonical.data, call->canonical.data,
+                          call->canonical.len) == 0)
+        {
+            return other;
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call)
+{
+    ngx_uint_t                      i;
+    ngx_http_toolgate_run_t        *run;
+    ngx_http_toolgate_done_call_t  *done;
+
+    run = call->run;
+    done = run->done_calls.elts;
+
+    for (i = 0; call->tool && i < run->done_calls.nelts; i++) {
+        if (done[i].tool == call->tool
+            && done[i].canonical.len == call->canonical.len
+            && ngx_memcmp(done[i].canonical.data, call->canonical.data,
+                          call->canonical.len) == 0)
+        {
+            call->facts.already_done = true;
+            call->facts.earlier_result.data = (char *) done[i].result.data;
+            call->facts.earlier_result.len = done[i].result.len;
+            return;
+        }
+    }
+}
+
+
+static void
+ngx_http_toolgate_call_count(ngx_http_toolgate_call_t *call)
+{
+    u_char                  *p;
+    ngx_http_toolgate_run_t *run;
+    ngx_toolgate_counter_t  *counter;
+
+    run = call->run;
+
+    counter = ngx_palloc(run->request->pool, sizeof(ngx_toolgate_counter_t));
+    p = ngx_pnalloc(run->request->pool, NGX_TOOLGATE_COUNTER_KEY_MAX);
+
+    if (counter == NULL || p == NULL) {
+        run->out_of_memory = 1;
+        return;
+    }
+
+    /* anonymous and without a session: the run is the session */
+
+    counter->key.data = p;
+    counter->key.len = ngx_snprintf(p, NGX_TOOLGATE_COUNTER_KEY_MAX,
+                                    "{%V/%V}:http:%s", &run->project->name,
+                                    &run->prompt.account, run->id) - p;
+    counter->limit = TG_POLICY_HTTP_LIMIT;
+    counter->window_s = TG_POLICY_HTTP_WINDOW_S;
+
+    if (ngx_toolgate_counter_take(run->request->pool,
+                                  run->request->connection->log,
+                                  run->conf->redis, run->conf->zone, counter,
+                                  ngx_http_toolgate_call_counted, call)
+        != NGX_OK)
+    {
+        run->out_of_memory = 1;
+    }
+}
+
+
+static void
+ngx_http_toolgate_call_counted(void *data, ngx_toolgate_counter_result_t *result)
+{
+    ngx_http_toolgate_call_t  *call = data;
+
+    if (call->state != NGX_HTTP_TOOLGATE_CALL_COUNTING) {
+        return;
+    }
+
+    if (result->mode == NGX_TOOLGATE_COUNTED_LOCAL) {
+        call->run->local_limits = 1;
+    }
+
+    if (result->allowed) {
+        call->facts.limit = TG_LIMIT_PASSED;
+
+    } else if (result->mode == NGX_TOOLGATE_COUNTED_CLOSED) {
+        call->facts.limit = TG_LIMIT_STORE_CLOSED;
+
+    } else {
+        call->facts.limit = TG_LIMIT_REFUSED;
+        call->facts.retry_after_s = (uint32_t) result->retry_after_s;
+    }
+
+    ngx_http_toolgate_call_advance(call);
+    ngx_http_toolgate_call_from_event(call);
+}
+
+
+static void
+ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call)
+{
+    ngx_int_t                  rc;
+    ngx_http_request_t        *r;
+    ngx_http_toolgate_job_t   *job;
+    ngx_http_toolgate_run_t   *run;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    run = call->run;
+    r = run->request;
+    job = &call->job;
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+    job->pool = r->pool;
+    job->log = r->connection->log;
+    job->conf = run->conf;
+    job->resolver = (clcf->resolver && clcf->resolver->connections.nelts)
+                    ? clcf->resolver : NULL;
+    job->resolver_timeout = clcf->resolver_timeout;
+    job->time_left = (ngx_msec_int_t) (run->deadline_at - ngx_current_msec) > 0
+                     ? run->deadline_at - ngx_current_msec : 1;
+    job->project = run->project;
+    job->tool = call->tool;
+    job->arguments = call->args;
+    job->variables = run->variables;
+    job->end_user = NULL;
+    job->account = run->prompt.account;
+    job->run.data = (u_char *) run->id;
+    job->run.len = ngx_strlen(run->id);
+    job->session = job->run;
+    job->call_id.data = (u_char *) call->id;
+    job->call_id.len = ngx_strlen(call->id);
+    job->done = ngx_http_toolgate_call_job_done;
+    job->data = call;
+
+    rc = ngx_http_toolgate_tool_ops(call->tool->kind)->start(job);
+
+    if (rc == NGX_ERROR) {
+        run->out_of_memory = 1;
+        ngx_http_toolgate_run_post(run);
+        return;
+    }
+
+    if (rc == NGX_DONE) {
+        call->code = job->code;
+        ngx_http_toolgate_call_end(call);
+    }
+}
+
+
+static void
+ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job)
+{
+    ngx_http_toolgate_call_t *call = job->data;
+
+    ngx_http_toolgate_run_t        *run;
+    ngx_http_toolgate_done_call_t  *done;
+
+    run = call->run;
+    call->code = job->code;
+
+    if (job->result.error != TG_OK) {
+
+        /* a result over the bound is as good as none */
+
+        call->code = "unreadable";
+        tg_buf_reset(&job->result);
+        (void) tg_policy_envelope(call->code, tg_null_str, &job->result);
+    }
+
+    if (call->code == NULL) {
+        done = ngx_array_push(&run->done_calls);
+
+        if (done) {
+            done->tool = call->tool;
+            done->canonical = call->canonical;
+            done->result = ngx_http_toolgate_copy(run->request->pool,
+                                                  tg_buf_get(&job->result));
+        }
+
+        if (done == NULL || done->result.data == NULL) {
+            run->out_of_memory = 1;
+        }
+    }
+
+    ngx_http_toolgate_call_end(call);
+    ngx_http_toolgate_call_from_event(call);
+}
+
+
+static void
+ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
+{
+    ngx_uint_t                i;
+    ngx_http_toolgate_run_t  *run;
+
+    run = call->run;
+
+    call->state = NGX_HTTP_TOOLGATE_CALL_ENDED;
+    run->calls_open--;
+
+    ngx_log_error(NGX_LOG_INFO, run->request->connection->log, 0,
+                  "toolgate: run %s call %s \"%V\": %s", run->id, call->id,
+                  &call->name, call->code ? call->code : "ok");
+
+    if (!call->caller_owned || call->code) {
+        ngx_http_toolgate_call_step(run, &call->name, call->code);
+    }
+
+    /* the next one that waited for this one may go */
+
+    for (i = call->position + 1; i < run->call_count; i++) {
+        if (run->calls[i].state == NGX_HTTP_TOOLGATE_CALL_WAITING) {
+            ngx_http_toolgate_call_advance(&run->calls[i]);
+        }
+    }
+
+    if (run->calls_open == 0 || run->out_of_memory) {
+        run->calls_ended = 1;
+        ngx_http_toolgate_run_post(run);
+    }
+}
+
+
+/* Posted requests run by themselves only after nginx's own handlers. The request
+ * may be gone when this returns. */
+static void
+ngx_http_toolgate_call_from_event(ngx_http_toolgate_call_t *call)
+{
+    ngx_connection_t  *c;
+
+    if (!call->run->in_handler) {
+        c = call->run->request->connection;
+        ngx_http_run_posted_requests(c);
+    }
+}
