@@ -141,7 +141,7 @@ static ngx_command_t  ngx_http_toolgate_commands[] = {
 
 
 static ngx_http_module_t  ngx_http_toolgate_module_ctx = {
-    NULL,                                      /* preconfiguration */
+    ngx_http_toolgate_add_variables,           /* preconfiguration */
     ngx_http_toolgate_postconfiguration,       /* postconfiguration */
 
     ngx_http_toolgate_create_main_conf,        /* create main configuration */

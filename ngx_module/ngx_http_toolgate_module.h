@@ -67,6 +67,13 @@ typedef struct {
 } ngx_http_toolgate_loc_conf_t;
 
 
+/* What the module's context of a request is: the first member of each. */
+typedef enum {
+    NGX_HTTP_TOOLGATE_CTX_BODY = 0,    /* ngx_http_toolgate_body_t, while read */
+    NGX_HTTP_TOOLGATE_CTX_RUN          /* ngx_http_toolgate_run_t */
+} ngx_http_toolgate_ctx_e;
+
+
 extern ngx_module_t  ngx_http_toolgate_module;
 
 
@@ -84,6 +91,9 @@ char *ngx_http_toolgate_own_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *ngx_http_toolgate_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_ca(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Adds the $toolgate_… variables; before the configuration is read. */
+ngx_int_t ngx_http_toolgate_add_variables(ngx_conf_t *cf);
 
 /* Adds the listen addresses and names of the servers that carry the API to the
  * guard's own ones, then loads the catalog. After all directives are read. */

@@ -24,6 +24,7 @@ typedef void (*ngx_http_toolgate_body_done_pt)(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body);
 
 struct ngx_http_toolgate_body_s {
+    ngx_http_toolgate_ctx_e           kind;
     u_char                           *data;
     size_t                            len;
     size_t                            cap;

@@ -4,6 +4,8 @@
  * own transfer.
  */
 
+#include <openssl/ssl.h>
+
 #include "ngx_toolgate_exchange.h"
 
 
@@ -12,6 +14,8 @@
 
 static ngx_uint_t ngx_toolgate_exchange_encoded(
     ngx_toolgate_exchange_t *exchange, ngx_str_t *line);
+static ngx_uint_t ngx_toolgate_exchange_cut(ngx_toolgate_exchange_t *exchange,
+    long status);
 static const char *ngx_toolgate_exchange_reason(CURLcode rc,
     ngx_uint_t connected);
 
@@ -91,8 +95,10 @@ ngx_toolgate_exchange_encoded(ngx_toolgate_exchange_t *exchange, ngx_str_t *line
     }
 
     if (!content) {
-        return len != sizeof("chunked") - 1
-               || ngx_strncasecmp(p, (u_char *) "chunked", len) != 0;
+        exchange->chunked = len == sizeof("chunked") - 1
+                            && ngx_strncasecmp(p, (u_char *) "chunked", len) == 0;
+
+        return !exchange->chunked;
     }
 
     return !exchange->conf->accept_gzip || len != sizeof("gzip") - 1
@@ -148,6 +154,48 @@ ngx_toolgate_exchange_on_body(char *bytes, size_t size, size_t count, void *data
 }
 
 
+/*
+ * Called often, and for the last time when the answer has ended and its connection
+ * is still there. This libcurl takes a bare end of TCP for the end of TLS.
+ */
+int
+ngx_toolgate_exchange_on_progress(void *data, curl_off_t down_total,
+    curl_off_t down, curl_off_t up_total, curl_off_t up)
+{
+    struct curl_tlssessioninfo  *tls = NULL;
+    ngx_toolgate_exchange_t     *exchange = data;
+
+    if (curl_easy_getinfo(exchange->transfer.easy, CURLINFO_TLS_SSL_PTR, &tls)
+        == CURLE_OK
+        && tls && tls->backend == CURLSSLBACKEND_OPENSSL && tls->internals)
+    {
+        exchange->farewell = SSL_get_shutdown(tls->internals)
+                             & SSL_RECEIVED_SHUTDOWN ? 1 : 0;
+    }
+
+    return 0;
+}
+
+
+/* an answer that ends with the connection has an end over TLS only if that said so */
+static ngx_uint_t
+ngx_toolgate_exchange_cut(ngx_toolgate_exchange_t *exchange, long status)
+{
+    curl_off_t  length = -1;
+
+    if (!exchange->guard.https || exchange->farewell || exchange->chunked
+        || status == 204 || status == 304)
+    {
+        return 0;
+    }
+
+    (void) curl_easy_getinfo(exchange->transfer.easy,
+                             CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+
+    return length < 0;
+}
+
+
 ngx_toolgate_exchange_outcome_e
 ngx_toolgate_exchange_outcome(ngx_toolgate_exchange_t *exchange, CURLcode rc,
     const char **detail)
@@ -197,6 +245,11 @@ ngx_toolgate_exchange_outcome(ngx_toolgate_exchange_t *exchange, CURLcode rc,
 
         if (guard->repeated) {
             *detail = "the connection was closed without an answer";
+
+        } else if (rc == CURLE_OK && status >= 200
+                   && ngx_toolgate_exchange_cut(exchange, status))
+        {
+            *detail = "the answer was cut short";
 
         } else if (rc == CURLE_OK && status >= 200) {
             *detail = NULL;

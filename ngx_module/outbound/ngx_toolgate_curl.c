@@ -506,13 +506,21 @@ ngx_toolgate_curl_want(ngx_event_t *ev, ngx_uint_t want, ngx_int_t event)
 }
 
 
-/* the socket is curl's: it closes it, or keeps it for the next transfer */
+/*
+ * The socket is curl's: it closes it, or keeps it for the next transfer. One that
+ * never got connected it closes before it says so, and then epoll has let go of it.
+ */
 static void
 ngx_toolgate_curl_unwatch(ngx_toolgate_curl_worker_t *worker,
     ngx_connection_t *c)
 {
-    (void) ngx_toolgate_curl_want(c->read, 0, NGX_READ_EVENT);
-    (void) ngx_toolgate_curl_want(c->write, 0, NGX_WRITE_EVENT);
+    if (fcntl(c->fd, F_GETFD) != -1) {
+        (void) ngx_toolgate_curl_want(c->read, 0, NGX_READ_EVENT);
+        (void) ngx_toolgate_curl_want(c->write, 0, NGX_WRITE_EVENT);
+    }
+
+    c->read->active = 0;
+    c->write->active = 0;
 
     if (c->read->posted) {
         ngx_delete_posted_event(c->read);

@@ -304,6 +304,8 @@ ngx_toolgate_exchange_start(ngx_toolgate_exchange_t *exchange,
     exchange->head_len = 0;
     exchange->unreadable = NULL;
     exchange->no_memory = 0;
+    exchange->chunked = 0;
+    exchange->farewell = 0;
     exchange->error[0] = '\0';
 
     rc = ngx_toolgate_guard_attach(&exchange->guard, easy, &exchange->conf->guard,
@@ -317,7 +319,7 @@ ngx_toolgate_exchange_start(ngx_toolgate_exchange_t *exchange,
         rc = ngx_toolgate_exchange_peer(exchange, easy, addr);
     }
 
-    if (rc == CURLE_OK) {
+    if (rc == CURLE_OK && url->https) {
         rc = ngx_toolgate_exchange_tls(exchange, easy);
     }
 
@@ -437,6 +439,11 @@ ngx_toolgate_exchange_tls(ngx_toolgate_exchange_t *exchange, CURL *easy)
     if (exchange->ca_file) {
         ngx_toolgate_exchange_set(CURLOPT_CAINFO, exchange->ca_file)
     }
+
+    ngx_toolgate_exchange_set(CURLOPT_NOPROGRESS, 0L)
+    ngx_toolgate_exchange_set(CURLOPT_XFERINFOFUNCTION,
+                              ngx_toolgate_exchange_on_progress)
+    ngx_toolgate_exchange_set(CURLOPT_XFERINFODATA, exchange)
 
     /* with a folder of certificates curl does not keep the loaded store, and each
      * new connection would stop the worker for as long as loading takes */

@@ -42,6 +42,8 @@ typedef struct {
     size_t                           head_len;
     const char                      *unreadable;  /* why, static */
     unsigned                         no_memory:1;
+    unsigned                         chunked:1;   /* the answer's framing */
+    unsigned                         farewell:1;  /* TLS peer said that it closes */
     char                             error[CURL_ERROR_SIZE];
 } ngx_toolgate_exchange_t;
 
@@ -57,11 +59,15 @@ const char *ngx_toolgate_exchange_start(ngx_toolgate_exchange_t *exchange,
     const tg_addr_t *addr, ngx_msec_t left, ngx_uint_t fresh,
     ngx_toolgate_transfer_done_pt done, void *data);
 
-/* Curl's callbacks for a line of the head and for bytes of the body. */
+/* Curl's callbacks for a line of the head, for bytes of the body, and for whatever
+ * happens: that one looks how TLS was closed. */
 size_t ngx_toolgate_exchange_on_head(char *line, size_t size, size_t count,
     void *data);
 size_t ngx_toolgate_exchange_on_body(char *bytes, size_t size, size_t count,
     void *data);
+
+int ngx_toolgate_exchange_on_progress(void *data, curl_off_t down_total,
+    curl_off_t down, curl_off_t up_total, curl_off_t up);
 
 /* How a finished attempt ended; *detail is static text. */
 ngx_toolgate_exchange_outcome_e ngx_toolgate_exchange_outcome(

@@ -45,6 +45,7 @@ ngx_http_toolgate_run_create(ngx_http_request_t *r, ngx_http_toolgate_key_t *key
     ngx_memzero(run, sizeof(ngx_http_toolgate_run_t));
     cln->handler = ngx_http_toolgate_run_cleanup;
 
+    run->kind = NGX_HTTP_TOOLGATE_CTX_RUN;
     run->request = r;
     run->conf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
     run->location = ngx_http_get_module_loc_conf(r, ngx_http_toolgate_module);

@@ -115,6 +115,7 @@ typedef struct {
 } ngx_http_toolgate_done_call_t;
 
 struct ngx_http_toolgate_run_s {
+    ngx_http_toolgate_ctx_e         kind;
     ngx_http_request_t             *request;
     ngx_http_toolgate_main_conf_t  *conf;
     ngx_http_toolgate_loc_conf_t   *location;

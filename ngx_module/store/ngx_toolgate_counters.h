@@ -15,6 +15,7 @@
 
 #define NGX_TOOLGATE_COUNTER_KEY_MAX   256
 #define NGX_TOOLGATE_COUNTER_LIMIT_MAX 1000     /* of one window */
+#define NGX_TOOLGATE_COUNTER_WINDOW_MAX_S  2678400    /* 31 days */
 
 typedef enum {
     NGX_TOOLGATE_COUNTED_STORE = 0,
@@ -43,14 +44,16 @@ typedef void (*ngx_toolgate_counter_done_pt)(void *data,
 
 
 /* Prepares a shared-memory zone for local counters ("toolgate_zone name size"):
- * sets zone->init and zone->data. */
+ * sets zone->init and zone->data. The zone's slab pool is then theirs: its
+ * ->data is taken. */
 ngx_int_t ngx_toolgate_counters_zone(ngx_conf_t *cf, ngx_shm_zone_t *zone);
 
 /*
  * Takes one from the counter. redis may be NULL (none configured: local), zone
  * may be NULL (then on_failure=local is as open, logged once). done is called
  * once, from the event loop or from inside this call when the answer is local.
- * The call ends without a callback when pool is destroyed first.
+ * The call ends without a callback when pool is destroyed first. NGX_ERROR, and
+ * no callback either, when memory is out or the counter out of its bounds.
  */
 ngx_int_t ngx_toolgate_counter_take(ngx_pool_t *pool, ngx_log_t *log,
     ngx_toolgate_redis_conf_t *redis, ngx_shm_zone_t *zone,

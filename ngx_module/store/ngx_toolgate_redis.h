@@ -18,6 +18,14 @@
 #define NGX_TOOLGATE_REDIS_TIMEOUT_MS    250
 #define NGX_TOOLGATE_REDIS_RETRY_MS      1000      /* pause after a failed connect */
 #define NGX_TOOLGATE_REDIS_MAX_PENDING   10000
+#define NGX_TOOLGATE_REDIS_MAX_ARGS      1024
+
+#define NGX_TOOLGATE_REDIS_TIMEOUT_MIN   10
+#define NGX_TOOLGATE_REDIS_TIMEOUT_MAX   5000
+#define NGX_TOOLGATE_REDIS_DB_MAX        65535
+#define NGX_TOOLGATE_REDIS_PREFIX_MAX    64
+#define NGX_TOOLGATE_REDIS_PASSWORD_MAX  512
+#define NGX_TOOLGATE_REDIS_PATH_MAX      106       /* of sun_path */
 
 typedef enum {
     NGX_TOOLGATE_STORE_LOCAL = 0,    /* count in the shared-memory zone */
@@ -26,7 +34,8 @@ typedef enum {
 } ngx_toolgate_store_failure_e;
 
 /* From "toolgate_redis url [db=] [prefix=] [password_file=] [timeout=]
- * [on_failure=]"; read-only after the configuration. */
+ * [on_failure=]"; read-only after the configuration. url is "unix:/path" or
+ * "[redis://]host[:port][/db]"; a name is resolved once, at start. */
 typedef struct {
     ngx_str_t                     url;         /* as written, for messages */
     ngx_str_t                     unix_path;   /* or */
@@ -39,7 +48,7 @@ typedef struct {
     ngx_toolgate_store_failure_e  on_failure;
 } ngx_toolgate_redis_conf_t;
 
-/* A Lua script: its text and SHA-1 are known at build time or counted once. */
+/* A Lua script of conf/redis/, made by scripts/embed-lua. */
 typedef struct {
     const char  *name;
     const char  *text;
@@ -71,7 +80,7 @@ ngx_toolgate_redis_ticket_t *ngx_toolgate_redis_command(
 /* EVALSHA, once more as EVAL when Redis does not know the script. */
 ngx_toolgate_redis_ticket_t *ngx_toolgate_redis_script(
     ngx_toolgate_redis_conf_t *conf, ngx_log_t *log,
-    ngx_toolgate_script_t *script, ngx_uint_t nkeys, ngx_uint_t argc,
+    const ngx_toolgate_script_t *script, ngx_uint_t nkeys, ngx_uint_t argc,
     ngx_str_t *argv, ngx_toolgate_redis_done_pt done, void *data);
 
 /* The caller is going away: done will not be called. */
