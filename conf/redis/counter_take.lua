@@ -1,0 +1,50 @@
+-- Takes one from a rolling window: at most ARGV[1] takes in any ARGV[2] seconds.
+--
+-- KEYS[1] is a list of the stamps of the takes that passed, in microseconds of
+-- this server's clock, oldest first and never longer than the limit. A refused
+-- take leaves no stamp. The key always has an expiry.
+--
+-- Answers { passed (0 or 1), takes that would still pass, seconds to wait }.
+-- core/tg_window.c is the same rule in C.
+
+local key = KEYS[1]
+local limit = tonumber(ARGV[1])
+local window = tonumber(ARGV[2]) * 1000000
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local count = redis.call('LLEN', key)
+
+local function stamp(index)
+    return tonumber(redis.call('LINDEX', key, index))
+end
+
+-- tostring() would round a number of sixteen digits
+local function text(number)
+    return string.format('%.0f', number)
+end
+
+-- the clock was set back: such a take is at most as old as now
+for index = count - 1, 0, -1 do
+    if stamp(index) <= now then
+        break
+    end
+    redis.call('LSET', key, index, text(now))
+end
+
+while count > 0 and now - stamp(0) >= window do
+    redis.call('LPOP', key)
+    count = count - 1
+end
+
+if count >= limit then
+    -- after a limit was lowered more than one has to drop out
+    local wait = stamp(count - limit) + window - now
+    if redis.call('PTTL', key) < 0 then
+        redis.call('PEXPIRE', key, text(window / 1000))
+    end
+    return { 0, 0, math.max(1, math.ceil(wait / 1000000)) }
+end
+
+redis.call('RPUSH', key, text(now))
+redis.call('PEXPIRE', key, text(window / 1000))
+return { 1, limit - count - 1, 0 }
