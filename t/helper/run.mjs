@@ -1,0 +1,87 @@
+// Drives a real toolgated over its socket, as root and as an ordinary user, through
+// the abuse table and the helper's own promises. Prints TAP and a count.
+//
+// usage: node t/helper/run.mjs [--mode root|user] [pattern]
+//        TOOLGATED=path/to/toolgated (else build/toolgated)
+import fs from 'node:fs';
+import test from 'node:test';
+import { BINARY, Daemon, isRoot } from './daemon.mjs';
+import { protocolCases } from './cases-protocol.mjs';
+import { resourceCases } from './cases-resource.mjs';
+import { lifeCases } from './cases-life.mjs';
+import { escapeCases } from './cases-escape.mjs';
+import { leakCases } from './cases-leak.mjs';
+import { recoveryCases } from './cases-recovery.mjs';
+
+const args = process.argv.slice(2);
+const at = args.indexOf('--mode');
+const wanted = at === -1 ? null : args.splice(at, 2)[1];
+const pattern = args[0] ? new RegExp(args[0]) : null;
+const count = { passed: 0, failed: 0, skipped: 0 };
+
+if (!fs.existsSync(BINARY)) {
+    console.error(`helper tests: there is no ${BINARY}; run scripts/build first`);
+    process.exit(2);
+}
+
+// Each case: { title, run(daemon), skip?(daemon) -> reason }. Cases of one list share a
+// daemon; invariants are checked after each.
+function register(mode, cases, { own = false } = {}) {
+    for (const c of cases) {
+        const title = `${mode}: ${c.title}`;
+        if (pattern && !pattern.test(title)) continue;
+        test(title, { timeout: 120000 }, async (t) => {
+            let daemon = shared.get(mode);
+            try {
+                const reason = c.skip?.(mode);
+                if (reason) {
+                    count.skipped++;
+                    t.skip(reason);
+                    return;
+                }
+                if (own) {
+                    daemon = new Daemon(mode);
+                } else if (!daemon || daemon.ended) {
+                    daemon = await new Daemon(mode).start(c.start ?? {});
+                    await daemon.baseline();
+                    shared.set(mode, daemon);
+                }
+                await c.run(daemon);
+                if (!own) await daemon.invariants();
+                count.passed++;
+            } catch (error) {
+                count.failed++;
+                throw error;
+            } finally {
+                if (own && daemon) await daemon.remove();
+            }
+        });
+    }
+}
+
+const shared = new Map();
+const modes = (isRoot ? ['root', 'user'] : ['user']).filter((m) => !wanted || m === wanted);
+
+if (!isRoot && (!wanted || wanted === 'root')) {
+    test('root: all cases', (t) => {
+        count.skipped++;
+        t.skip('not run by root: the helper can only be started as this user');
+    });
+}
+
+for (const mode of modes) {
+    for (const list of [protocolCases, resourceCases, lifeCases, escapeCases, leakCases]) {
+        register(mode, list(mode));
+    }
+    register(mode, recoveryCases(mode), { own: true });
+}
+
+test.after(async () => {
+    for (const daemon of shared.values()) await daemon.remove();
+});
+
+process.on('exit', () => {
+    console.log(`# helper: ${count.passed} passed, ${count.failed} failed, `
+        + `${count.skipped} skipped`);
+    console.log(`${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`);
+});
