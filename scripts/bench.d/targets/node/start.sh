@@ -1,0 +1,3 @@
+#!/bin/sh
+cd "$RUN"
+NODE_ENV=production exec node "$BIN/node/server.mjs"
