@@ -118,7 +118,6 @@ sub _expand {
     $text =~ s{\$TEST_NGINX_RAND_PORT_(\d+)}{$random_port{$1} ||= _free_port()}ge;
     $text =~ s{\$TEST_NGINX_(?:SERVER|CLIENT)_PORT\b}{$port}g;
     $text =~ s{\$TEST_NGINX_SERVER_ROOT\b}{server_root()}ge;
-    $text =~ s{\$TEST_NGINX_HTML_DIR\b}{html_dir()}ge;
     $text =~ s{\$(TEST_NGINX_[A-Z0-9_]+)}{
         defined $ENV{$1} ? $ENV{$1} : die "no value for \$$1\n" }ge;
     return $text;
