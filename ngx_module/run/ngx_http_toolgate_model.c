@@ -113,7 +113,7 @@ ngx_http_toolgate_model_take(ngx_http_toolgate_turn_t *turn, u_char *data,
         return NGX_ERROR;
     }
 
-    return NGX_OK;
+    return run->delta.end == TG_DELTA_DONE ? NGX_DONE : NGX_OK;
 }
 
 

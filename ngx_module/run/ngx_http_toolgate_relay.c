@@ -137,7 +137,7 @@ ngx_http_toolgate_relay_stream(ngx_http_toolgate_run_t *run, u_char *data,
     }
 
     if (run->relay_rename) {
-        return NGX_OK;
+        return run->relay_done ? NGX_DONE : NGX_OK;
     }
 
     if (run->relay_used) {
@@ -166,7 +166,7 @@ ngx_http_toolgate_relay_stream(ngx_http_toolgate_run_t *run, u_char *data,
         return NGX_ERROR;
     }
 
-    return NGX_OK;
+    return run->relay_done ? NGX_DONE : NGX_OK;
 }
 
 
@@ -319,7 +319,9 @@ ngx_http_toolgate_relay_answer(ngx_http_toolgate_run_t *run)
 {
     tg_str_t  rest;
 
-    if (run->turn.state != NGX_HTTP_TOOLGATE_TURN_WHOLE || run->parse_failed) {
+    if ((run->turn.state != NGX_HTTP_TOOLGATE_TURN_WHOLE && !run->relay_done)
+        || run->parse_failed)
+    {
         return NGX_ERROR;
     }
 

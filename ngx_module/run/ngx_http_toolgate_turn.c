@@ -23,6 +23,9 @@ static ngx_int_t ngx_http_toolgate_turn_hold(ngx_http_toolgate_turn_t *turn,
     ngx_pool_t *pool, ngx_chain_t *in);
 static ngx_int_t ngx_http_toolgate_turn_done(ngx_http_request_t *r, void *data,
     ngx_int_t rc);
+static void ngx_http_toolgate_turn_close(ngx_event_t *ev);
+static void ngx_http_toolgate_turn_release(ngx_http_toolgate_turn_t *turn);
+static void ngx_http_toolgate_turn_quiet(void *data);
 
 
 static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
@@ -46,6 +49,22 @@ ngx_http_toolgate_turn_start(ngx_http_request_t *r,
     off_t length, ngx_uint_t stream)
 {
     ngx_http_request_t  *sr;
+    ngx_pool_cleanup_t  *cln;
+
+    if (!turn->guarded) {
+        cln = ngx_pool_cleanup_add(r->pool, 0);
+        if (cln == NULL) {
+            return NGX_ERROR;
+        }
+
+        cln->handler = ngx_http_toolgate_turn_quiet;
+        cln->data = turn;
+        turn->guarded = 1;
+    }
+
+    turn->close.handler = ngx_http_toolgate_turn_close;
+    turn->close.data = turn;
+    turn->close.log = r->connection->log;
 
     turn->state = NGX_HTTP_TOOLGATE_TURN_WAITING;
     turn->held = NULL;
@@ -71,6 +90,7 @@ ngx_http_toolgate_turn_start(ngx_http_request_t *r,
     }
 
     turn->subrequest = sr;
+    turn->live = 1;
 
     return ngx_http_toolgate_turn_request(sr, body, length, stream);
 }
@@ -183,7 +203,7 @@ ngx_http_toolgate_turn_header_filter(ngx_http_request_t *r)
         return ngx_http_next_header_filter(r);
     }
 
-    if (turn->state == NGX_HTTP_TOOLGATE_TURN_WAITING) {
+    if (r == turn->subrequest && turn->state == NGX_HTTP_TOOLGATE_TURN_WAITING) {
         turn->state = NGX_HTTP_TOOLGATE_TURN_RECEIVING;
         turn->status = r->headers_out.status;
         turn->content_type = r->headers_out.content_type;
@@ -213,6 +233,11 @@ ngx_http_toolgate_turn_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         return ngx_http_next_body_filter(r, in);
     }
 
+    if (r != turn->subrequest) {
+        /* a turn that was ended early and could not be stopped */
+        return NGX_OK;
+    }
+
     turn->is_posted = 0;
 
     if (ngx_http_toolgate_turn_hold(turn, r->pool, in) != NGX_OK) {
@@ -234,7 +259,14 @@ ngx_http_toolgate_turn_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
             }
 
             if (rc == NGX_ERROR) {
+
+                /* nginx is at work on the subrequest: it is ended after that */
+
                 turn->given_up = 1;
+                ngx_post_event(&turn->close, &ngx_posted_events);
+
+            } else if (rc == NGX_DONE && !turn->close.timer_set) {
+                ngx_add_timer(&turn->close, NGX_HTTP_TOOLGATE_TURN_LINGER_MS);
             }
 
             b->pos = b->last;
@@ -286,6 +318,13 @@ ngx_http_toolgate_turn_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
 {
     ngx_http_toolgate_turn_t  *turn = data;
 
+    if (r != turn->subrequest) {
+        return NGX_OK;
+    }
+
+    turn->live = 0;
+    ngx_http_toolgate_turn_quiet(turn);
+
     if (ngx_http_toolgate_turn_over(turn)) {
         return NGX_OK;
     }
@@ -325,30 +364,81 @@ ngx_http_toolgate_turn_wake(ngx_http_toolgate_turn_t *turn)
 }
 
 
+/* Ends a turn that was given up, or whose model stays on the line after it has
+ * said all. */
+static void
+ngx_http_toolgate_turn_close(ngx_event_t *ev)
+{
+    ngx_connection_t          *c;
+    ngx_http_toolgate_turn_t  *turn = ev->data;
+
+    if (ngx_http_toolgate_turn_over(turn)) {
+        return;
+    }
+
+    c = turn->subrequest->connection;
+
+    turn->state = turn->given_up ? NGX_HTTP_TOOLGATE_TURN_BROKEN
+                                 : NGX_HTTP_TOOLGATE_TURN_WHOLE;
+
+    ngx_http_toolgate_turn_release(turn);
+    turn->owner->ended(turn);
+
+    ngx_http_run_posted_requests(c);
+}
+
+
 void
 ngx_http_toolgate_turn_cancel(ngx_http_toolgate_turn_t *turn)
 {
-    ngx_http_cleanup_pt   handler;
-    ngx_http_upstream_t  *u;
-
     if (turn->subrequest == NULL || ngx_http_toolgate_turn_over(turn)) {
         return;
     }
 
     turn->state = NGX_HTTP_TOOLGATE_TURN_CANCELLED;
+
+    ngx_http_toolgate_turn_release(turn);
+}
+
+
+/* Closes the connection with the model. Not from inside of its own events. */
+static void
+ngx_http_toolgate_turn_release(ngx_http_toolgate_turn_t *turn)
+{
+    ngx_http_cleanup_pt   handler;
+    ngx_http_upstream_t  *u;
+
     turn->given_up = 1;
+    ngx_http_toolgate_turn_quiet(turn);
 
     u = turn->subrequest->upstream;
 
-    if (u == NULL || u->cleanup == NULL || *u->cleanup == NULL) {
+    if (!turn->live || u == NULL || u->cleanup == NULL || *u->cleanup == NULL) {
         return;
     }
+
+    turn->live = 0;
 
     /* what nginx runs when a client leaves: closes the upstream connection and
      * lets the subrequest go */
 
     handler = *u->cleanup;
     handler(turn->subrequest);
+}
+
+
+static void
+ngx_http_toolgate_turn_quiet(void *data)
+{
+    ngx_http_toolgate_turn_t  *turn = data;
+
+    if (turn->close.timer_set) {
+        ngx_del_timer(&turn->close);
+    }
+
+    if (turn->close.posted) {
+        ngx_delete_posted_event(&turn->close);
+    }
 }
 
 

@@ -12,6 +12,9 @@
 #include <ngx_http.h>
 
 
+/* for a model to end its answer after it has said that it is whole */
+#define NGX_HTTP_TOOLGATE_TURN_LINGER_MS  200
+
 typedef enum {
     NGX_HTTP_TOOLGATE_TURN_WAITING = 0,   /* no head yet */
     NGX_HTTP_TOOLGATE_TURN_RECEIVING,
@@ -27,8 +30,9 @@ typedef struct ngx_http_toolgate_turn_s  ngx_http_toolgate_turn_t;
  * the main request posted. */
 typedef struct {
     void       (*head)(ngx_http_toolgate_turn_t *turn);
-    /* NGX_OK: all taken; NGX_AGAIN: none taken, come again after wake;
-     * NGX_ERROR: taken, but the turn is to be given up */
+    /* NGX_OK: all taken; NGX_AGAIN: none taken, come again after wake; NGX_DONE:
+     * taken, and the answer is whole, so the model has a moment to end by itself;
+     * NGX_ERROR: taken, but the turn is to be given up at once */
     ngx_int_t  (*take)(ngx_http_toolgate_turn_t *turn, u_char *data, size_t len);
     void       (*ended)(ngx_http_toolgate_turn_t *turn);
 } ngx_http_toolgate_turn_owner_t;
@@ -40,6 +44,7 @@ struct ngx_http_toolgate_turn_s {
     ngx_http_request_t                     *subrequest;
     ngx_http_post_subrequest_t              post;
     ngx_http_posted_request_t               posted;
+    ngx_event_t                             close;     /* ends it before the model */
     ngx_chain_t                            *held;      /* not taken yet */
     ngx_uint_t                              status;    /* 0: none known */
     ngx_str_t                               content_type;
@@ -47,6 +52,8 @@ struct ngx_http_toolgate_turn_s {
     unsigned                                is_posted:1;
     unsigned                                given_up:1;
     unsigned                                last:1;    /* the end was seen */
+    unsigned                                live:1;    /* the subrequest is not over */
+    unsigned                                guarded:1; /* the pool ends the event */
 };
 
 
