@@ -175,6 +175,7 @@ box_main(const tgd_launch_t *order, int front, int go, tgd_cgroup_events_t event
     supervisor.filter = &host.filter;
     supervisor.events = events;
     supervisor.memory_group = !(host.cgroup.missing & TGD_CGROUP_MEMORY);
+    supervisor.pids_group = !(host.cgroup.missing & TGD_CGROUP_PIDS);
     supervisor.memory_mib = order->memory_mib;
     supervisor.pids = order->pids;
 

@@ -12,6 +12,7 @@ typedef struct {
     size_t    preview;       /* bytes of the first TGD_PREVIEW_CHARS */
     size_t    whole;         /* bytes up to the last whole character */
     bool      invalid;
+    bool      split;         /* the last character is kept in part only */
 } tgd_output_measure_t;
 
 
@@ -85,6 +86,7 @@ output_measure(const tgd_output_t *output, tgd_output_measure_t *measure)
 
         if (cp == -1) {
             if (is_cut_tail(output, i, n)) {
+                measure->split = true;
                 break;
             }
             measure->invalid = true;
@@ -114,7 +116,7 @@ tgd_output_json(const tgd_output_t *output, const char *name, size_t shown_max,
 
     output_measure(output, &measure);
 
-    total = measure.chars + output->lost_chars;
+    total = measure.chars + output->lost_chars + (measure.split ? 1 : 0);
     cut = total > shown_max || output->bytes != output->kept.len;
 
     text.data = output->kept.data;

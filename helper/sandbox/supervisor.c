@@ -26,6 +26,7 @@
 
 #define TGD_SHELL  "/bin/bash"
 #define TGD_SHELL_PLAIN  "/bin/sh"
+#define TGD_PIDS_SPARE   8
 
 typedef enum {
     TGD_JOB_IDLE = 0,
@@ -131,8 +132,9 @@ supervisor_limits(const tgd_supervisor_t *conf)
     limit_set(RLIMIT_MSGQUEUE, 0);
     limit_set(RLIMIT_AS, (rlim_t) TGD_ADDRESS_GIB * 1024 * mib);
 
-    /* counted for this user namespace only; one more for the supervisor */
-    limit_set(RLIMIT_NPROC, conf->pids + 1);
+    /* counted for this user namespace only; one more for the supervisor. Where a
+     * control group counts it shall be the one that refuses, since it tells */
+    limit_set(RLIMIT_NPROC, conf->pids + 1 + (conf->pids_group ? TGD_PIDS_SPARE : 0));
 
     if (!conf->memory_group) {
         limit_set(RLIMIT_DATA, conf->memory_mib * mib);
@@ -419,6 +421,21 @@ order_serve(tgd_job_t *job)
 }
 
 
+/* the sandbox's own /dev/null, in place of the host's */
+static int
+supervisor_files(void)
+{
+    int  null;
+
+    null = open("/dev/null", O_RDWR|O_CLOEXEC);
+    if (null == -1 || dup2(null, 0) == -1 || dup2(null, 1) == -1 || dup2(null, 2) == -1) {
+        return -1;
+    }
+
+    return close(null);
+}
+
+
 void
 tgd_supervisor_run(const tgd_supervisor_t *supervisor)
 {
@@ -443,7 +460,7 @@ tgd_supervisor_run(const tgd_supervisor_t *supervisor)
         tgd_supervisor_failed(supervisor->socket, TGD_STAGE_JOB, errno);
     }
 
-    if (supervisor_limits(supervisor) == -1) {
+    if (supervisor_files() == -1 || supervisor_limits(supervisor) == -1) {
         tgd_supervisor_failed(supervisor->socket, TGD_STAGE_PRIVILEGES, errno);
     }
 

@@ -15,6 +15,7 @@ typedef struct {
     const tgd_filter_t   *filter;
     tgd_cgroup_events_t   events;       /* counters of our group */
     bool                  memory_group; /* a control group bounds memory */
+    bool                  pids_group;   /* and one processes */
     uint32_t              memory_mib;
     uint32_t              pids;
 } tgd_supervisor_t;

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { has } from './daemon.mjs';
 
-const noPython = () => !has('python3') && 'python3 is missing';
+const noPython = () => !has('/usr/bin/python3') && '/usr/bin/python3 is missing';
 
 export const leakCases = () => [
     {

@@ -4,7 +4,7 @@ import { cpuMs, has, sleep } from './daemon.mjs';
 import { T } from './client.mjs';
 
 const py = (code) => `python3 - <<'END'\n${code}\nEND`;
-const noPython = () => !has('python3') && 'python3 is missing';
+const noPython = () => !has('/usr/bin/python3') && '/usr/bin/python3 is missing';
 
 export const resourceCases = (mode) => [
     {

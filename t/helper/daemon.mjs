@@ -13,6 +13,7 @@ export const REPO = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '
 export const BINARY = process.env.TOOLGATED ?? path.join(REPO, 'build/toolgated');
 export const USER_UID = 64321;
 export const FOREIGN_UID = 64322;
+export const PYTHON = '/usr/bin/python3';     // what a sandbox sees
 export const isRoot = process.getuid() === 0;
 
 const RSS_SLACK_KIB = 8 * 1024;
@@ -151,7 +152,7 @@ export class Daemon {
     }
 
     workspace(project, account) {
-        const hex = createHash('sha256').update(`workspace${project}\0${account}`).digest('hex');
+        const hex = createHash('sha256').update(`workspace\0${project}\0${account}`).digest('hex');
         return path.join(this.state, 'workspaces', hex);
     }
 
