@@ -286,7 +286,7 @@ report()
     if [ "$total_s" -gt 0 ]; then
         printf '\nskipped:\n'
         for s in "$@"; do
-            grep -hiE '# skip|\[  SKIPPED \] [^0-9]|^skip' "$LOGS/$s.log" \
+            grep -hE '# SKIP|\[  SKIPPED \] [^0-9]|^skip' "$LOGS/$s.log" \
                 | sed "s/^ */  $s: /" | sort | uniq -c | sort -rn | head -n 40
         done
     fi
