@@ -178,7 +178,9 @@ ngx_http_toolgate_postconfiguration(ngx_conf_t *cf)
 
     tmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_toolgate_module);
 
-    ngx_http_toolgate_turn_filter_init();
+    if (ngx_http_toolgate_turn_init(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_toolgate_finish_conf(cf, tmcf);
 }

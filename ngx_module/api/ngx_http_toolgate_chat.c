@@ -442,7 +442,7 @@ ngx_http_toolgate_chat_model(ngx_http_toolgate_chat_check_t *c)
 
     agent = ngx_http_toolgate_agent_find(c->run->project, &name);
 
-    if (agent && label.len) {
+    if (agent && at) {
 
         /* agents of files are published at once: the draft is that version */
 

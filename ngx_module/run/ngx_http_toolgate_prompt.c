@@ -8,7 +8,6 @@
 #include "ngx_http_toolgate_run.h"
 
 
-#define NGX_HTTP_TOOLGATE_TOOL_CONTENT_MAX  (1024 * 1024)
 #define NGX_HTTP_TOOLGATE_VARIABLE_NAME     64
 
 typedef struct {
@@ -210,7 +209,10 @@ ngx_http_toolgate_prompt_message(ngx_http_toolgate_prompt_builder_t *p,
 
     if (tool) {
         second = message->content;
-        tg_buf_init(&text, NGX_HTTP_TOOLGATE_TOOL_CONTENT_MAX);
+
+        /* bounded by the body itself: an escape has at most six bytes for one */
+
+        tg_buf_init(&text, 6 * (second.end - second.start) + 2);
         ngx_http_toolgate_prompt_parts(
             (tg_str_t) { second.end - second.start,
                          (char *) body + second.start }, &text);
@@ -232,7 +234,7 @@ ngx_http_toolgate_prompt_parts(tg_str_t json, tg_buf_t *out)
     tg_buf_t          text;
     tg_json_error_t   error;
 
-    tg_buf_init(&text, NGX_HTTP_TOOLGATE_TOOL_CONTENT_MAX);
+    tg_buf_init(&text, json.len);
     parts = tg_json_load(json, &error);
 
     if (json_is_array(parts)) {
@@ -245,6 +247,10 @@ ngx_http_toolgate_prompt_parts(tg_str_t json, tg_buf_t *out)
     }
 
     tg_buf_json_string(out, tg_buf_get(&text));
+
+    if (text.error != TG_OK) {
+        out->error = text.error;
+    }
 
     tg_buf_free(&text);
     json_decref(parts);

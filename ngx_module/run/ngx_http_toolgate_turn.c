@@ -10,8 +10,9 @@
 #include "ngx_http_toolgate_turn.h"
 
 
+static ngx_int_t ngx_http_toolgate_turn_length(ngx_http_request_t *r);
 static ngx_int_t ngx_http_toolgate_turn_request(ngx_http_request_t *sr,
-    ngx_chain_t *body, off_t length, ngx_uint_t stream);
+    ngx_chain_t *body, ngx_uint_t stream);
 static ngx_int_t ngx_http_toolgate_turn_add_header(ngx_http_request_t *sr,
     const char *name, const char *value);
 static ngx_http_toolgate_turn_t *ngx_http_toolgate_turn_of(
@@ -32,14 +33,50 @@ static ngx_http_output_header_filter_pt  ngx_http_next_header_filter;
 static ngx_http_output_body_filter_pt    ngx_http_next_body_filter;
 
 
-void
-ngx_http_toolgate_turn_filter_init(void)
+ngx_int_t
+ngx_http_toolgate_turn_init(ngx_conf_t *cf)
 {
+    ngx_http_handler_pt        *h;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    h = ngx_array_push(&cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    *h = ngx_http_toolgate_turn_length;
+
     ngx_http_next_header_filter = ngx_http_top_header_filter;
     ngx_http_top_header_filter = ngx_http_toolgate_turn_header_filter;
 
     ngx_http_next_body_filter = ngx_http_top_body_filter;
     ngx_http_top_body_filter = ngx_http_toolgate_turn_body_filter;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Tells the subrequest its length only now that its location is found: there
+ * nginx holds it against client_max_body_size, 1m unless told otherwise, though
+ * the body has passed "toolgate_max_body" already.
+ */
+static ngx_int_t
+ngx_http_toolgate_turn_length(ngx_http_request_t *r)
+{
+    ngx_http_toolgate_turn_t  *turn;
+
+    if (r != r->main) {
+        turn = ngx_http_toolgate_turn_of(r);
+
+        if (turn && r == turn->subrequest) {
+            r->headers_in.content_length_n = turn->length;
+        }
+    }
+
+    return NGX_DECLINED;
 }
 
 
@@ -69,6 +106,7 @@ ngx_http_toolgate_turn_start(ngx_http_request_t *r,
     turn->state = NGX_HTTP_TOOLGATE_TURN_WAITING;
     turn->held = NULL;
     turn->status = 0;
+    turn->length = length;
     turn->content_length = -1;
     ngx_str_null(&turn->content_type);
     turn->is_posted = 0;
@@ -92,7 +130,7 @@ ngx_http_toolgate_turn_start(ngx_http_request_t *r,
     turn->subrequest = sr;
     turn->live = 1;
 
-    return ngx_http_toolgate_turn_request(sr, body, length, stream);
+    return ngx_http_toolgate_turn_request(sr, body, stream);
 }
 
 
@@ -114,7 +152,7 @@ ngx_http_toolgate_turn_of(ngx_http_request_t *r)
 /* A subrequest starts with the client's headers: the model must not get them. */
 static ngx_int_t
 ngx_http_toolgate_turn_request(ngx_http_request_t *sr, ngx_chain_t *body,
-    off_t length, ngx_uint_t stream)
+    ngx_uint_t stream)
 {
     ngx_http_request_body_t  *rb;
 
@@ -143,7 +181,7 @@ ngx_http_toolgate_turn_request(ngx_http_request_t *sr, ngx_chain_t *body,
         return NGX_ERROR;
     }
 
-    sr->headers_in.content_length_n = length;
+    sr->headers_in.content_length_n = -1;
 
     if (ngx_http_toolgate_turn_add_header(sr, "Content-Type", "application/json")
         != NGX_OK

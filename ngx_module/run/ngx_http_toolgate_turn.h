@@ -48,6 +48,7 @@ struct ngx_http_toolgate_turn_s {
     ngx_chain_t                            *held;      /* not taken yet */
     ngx_uint_t                              status;    /* 0: none known */
     ngx_str_t                               content_type;
+    off_t                                   length;    /* of what is sent */
     off_t                                   content_length;   /* -1: unknown */
     unsigned                                is_posted:1;
     unsigned                                given_up:1;
@@ -57,8 +58,8 @@ struct ngx_http_toolgate_turn_s {
 };
 
 
-/* Installs the filters; at configuration time. */
-void ngx_http_toolgate_turn_filter_init(void);
+/* Installs the filters and a phase handler; at configuration time. */
+ngx_int_t ngx_http_toolgate_turn_init(ngx_conf_t *cf);
 
 /*
  * Starts a turn: POST of body (length bytes in memory buffers) as JSON to an
