@@ -25,6 +25,14 @@
 
 #define TGD_LAUNCHER_EXIT_MS  5000
 #define TGD_CANARY            "canary"
+#define TGD_LOCK_TRIES        20        /* 100 ms each: the last one may be ending */
+
+/* the leak check of the sanitizer reads its own process */
+#ifdef __SANITIZE_ADDRESS__
+#define TGD_FRONT_DUMPABLE    1
+#else
+#define TGD_FRONT_DUMPABLE    0
+#endif
 
 static const struct option  main_options[] = {
     { "socket", required_argument, NULL, 's' },
@@ -137,7 +145,7 @@ main_configure(int argc, char **argv, tgd_conf_t *conf)
 static int
 main_state(const tgd_conf_t *conf)
 {
-    int  dir, lock;
+    int  dir, lock, i;
 
     if (mkdir(conf->state, 0711) == -1 && errno != EEXIST) {
         return main_fail(conf->state, strerror(errno));
@@ -153,11 +161,14 @@ main_state(const tgd_conf_t *conf)
         return main_fail("lock", strerror(errno));
     }
 
-    if (flock(lock, LOCK_EX|LOCK_NB) == -1) {
-        return main_fail(conf->state, "another toolgated runs on this state directory");
+    for (i = 0; i < TGD_LOCK_TRIES; i++) {
+        if (flock(lock, LOCK_EX|LOCK_NB) == 0) {
+            return dir;
+        }
+        (void) usleep(100000);
     }
 
-    return dir;
+    return main_fail(conf->state, "another toolgated runs on this state directory");
 }
 
 
@@ -296,7 +307,7 @@ main_drop(const tgd_slots_t *slots)
     }
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1
-        || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
+        || prctl(PR_SET_DUMPABLE, TGD_FRONT_DUMPABLE, 0, 0, 0) == -1)
     {
         return main_fail("giving up rights", strerror(errno));
     }

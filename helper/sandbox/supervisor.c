@@ -130,7 +130,10 @@ supervisor_limits(const tgd_supervisor_t *conf)
     limit_set(RLIMIT_FSIZE, TGD_FILE_MIB * mib);
     limit_set(RLIMIT_MEMLOCK, 64 * 1024);
     limit_set(RLIMIT_MSGQUEUE, 0);
+#ifndef __SANITIZE_ADDRESS__
+    /* the sanitizer's own map is bigger than any ceiling */
     limit_set(RLIMIT_AS, (rlim_t) TGD_ADDRESS_GIB * 1024 * mib);
+#endif
 
     /* counted for this user namespace only; one more for the supervisor. Where a
      * control group counts it shall be the one that refuses, since it tells */

@@ -16,7 +16,10 @@ export const FOREIGN_UID = 64322;
 export const PYTHON = '/usr/bin/python3';     // what a sandbox sees
 export const isRoot = process.getuid() === 0;
 
-const RSS_SLACK_KIB = 8 * 1024;
+// the address sanitizer keeps what is freed
+export const ASAN = fs.existsSync(BINARY) && fs.readFileSync(BINARY).includes('libasan.so');
+const RSS_SLACK_KIB = ASAN ? 1024 * 1024 : 8 * 1024;
+const SANITIZER_REPORT = /ERROR: \w+Sanitizer|runtime error:/;
 const SLOT_UIDS = [[1900000000, 1900065536], [62000, 65000]];
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -98,7 +101,8 @@ export class Daemon {
             + `log ${this.logFile};\npeer_uid ${peers};\n${extra}\n`);
         const [file, args] = this.command(['-c', conf]);
         this.logStart = fs.existsSync(this.logFile) ? fs.statSync(this.logFile).size : 0;
-        this.child = spawn(file, args, { env: { PATH: process.env.PATH, ...env },
+        this.child = spawn(file, args, { env: { PATH: process.env.PATH,
+            ...(process.env.ASAN_OPTIONS ? { ASAN_OPTIONS: process.env.ASAN_OPTIONS } : {}), ...env },
             stdio: ['ignore', 'pipe', 'pipe'] });
         this.stderr = '';
         this.child.stderr.on('data', (d) => { this.stderr += d; });
@@ -128,11 +132,15 @@ export class Daemon {
 
     async stop(signal = 'SIGTERM') {
         if (!this.ended) this.child.kill(signal);
-        return this.exit;
+        const how = await this.exit;
+        assert.doesNotMatch(this.stderr, SANITIZER_REPORT);
+        return how;
     }
 
+    rssRise() { return ASAN ? 0 : this.rssKiB() - this.base.rss; }
+
     async remove() {
-        await this.stop();
+        if (this.child) await this.stop();
         fs.rmSync(this.dir, { recursive: true, force: true });
     }
 

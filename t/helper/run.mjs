@@ -3,6 +3,7 @@
 //
 // usage: node t/helper/run.mjs [--mode root|user] [pattern]
 //        TOOLGATED=path/to/toolgated (else build/toolgated)
+import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import test from 'node:test';
 import { BINARY, Daemon, isRoot } from './daemon.mjs';
@@ -76,8 +77,13 @@ for (const mode of modes) {
     register(mode, recoveryCases(mode), { own: true });
 }
 
-test.after(async () => {
-    for (const daemon of shared.values()) await daemon.remove();
+// the shared helpers end here, and with them the sanitizers' reports come
+test('the helpers end well', async () => {
+    for (const daemon of shared.values()) {
+        assert.deepEqual(await daemon.stop(), { code: 0, signal: null });
+        await daemon.remove();
+    }
+    count.passed++;
 });
 
 process.on('exit', () => {
