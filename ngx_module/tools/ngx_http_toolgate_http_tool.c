@@ -24,7 +24,7 @@ static const char *ngx_http_toolgate_http_tool_render(
 static ngx_int_t ngx_http_toolgate_http_tool_headers(
     ngx_http_toolgate_job_t *job, ngx_http_toolgate_http_job_t *hj);
 static ngx_int_t ngx_http_toolgate_http_tool_header(ngx_array_t *headers,
-    const char *name, tg_str_t value);
+    tg_str_t name, tg_str_t value);
 static void ngx_http_toolgate_http_tool_done(void *data,
     ngx_toolgate_client_result_t *result);
 static ngx_int_t ngx_http_toolgate_http_tool_refused(ngx_http_toolgate_job_t *job,
@@ -147,7 +147,7 @@ ngx_http_toolgate_http_tool_headers(ngx_http_toolgate_job_t *job,
 
     for (i = 0; i < hj->rendered.header_count; i++) {
         if (ngx_http_toolgate_http_tool_header(hj->request.headers,
-                                    hj->rendered.headers[i].name.data,
+                                    tg_buf_get(&hj->rendered.headers[i].name),
                                     tg_buf_get(&hj->rendered.headers[i].value))
             != NGX_OK)
         {
@@ -163,7 +163,7 @@ ngx_http_toolgate_http_tool_headers(ngx_http_toolgate_job_t *job,
     tg_buf_int(&text, (int64_t) ngx_time());
 
     rc = ngx_http_toolgate_http_tool_header(hj->request.headers,
-                                            "webhook-timestamp",
+                                            tg_str("webhook-timestamp"),
                                             tg_buf_get(&text));
     tg_buf_reset(&text);
 
@@ -171,12 +171,12 @@ ngx_http_toolgate_http_tool_headers(ngx_http_toolgate_job_t *job,
         || tg_sign(&job->project->signing_key, id, (int64_t) ngx_time(), body,
                    &text) != TG_OK
         || ngx_http_toolgate_http_tool_header(hj->request.headers,
-                                              "webhook-signature",
+                                              tg_str("webhook-signature"),
                                               tg_buf_get(&text)) != NGX_OK
-        || ngx_http_toolgate_http_tool_header(hj->request.headers, "webhook-id",
-                                              id) != NGX_OK
         || ngx_http_toolgate_http_tool_header(hj->request.headers,
-                          "x-toolgate-run",
+                                              tg_str("webhook-id"), id) != NGX_OK
+        || ngx_http_toolgate_http_tool_header(hj->request.headers,
+                          tg_str("x-toolgate-run"),
                           (tg_str_t) { job->run.len, (char *) job->run.data })
            != NGX_OK)
     {
@@ -190,7 +190,7 @@ ngx_http_toolgate_http_tool_headers(ngx_http_toolgate_job_t *job,
 
 
 static ngx_int_t
-ngx_http_toolgate_http_tool_header(ngx_array_t *headers, const char *name,
+ngx_http_toolgate_http_tool_header(ngx_array_t *headers, tg_str_t name,
     tg_str_t value)
 {
     ngx_keyval_t  *kv;
@@ -200,8 +200,8 @@ ngx_http_toolgate_http_tool_header(ngx_array_t *headers, const char *name,
         return NGX_ERROR;
     }
 
-    kv->key.data = (u_char *) name;
-    kv->key.len = ngx_strlen(name);
+    kv->key.data = (u_char *) name.data;
+    kv->key.len = name.len;
 
     kv->value.len = value.len;
     kv->value.data = ngx_pnalloc(headers->pool, value.len + 1);
