@@ -16,6 +16,8 @@ static void ngx_http_toolgate_call_counted(void *data,
     ngx_toolgate_counter_result_t *result);
 static void ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job);
+static void ngx_http_toolgate_call_refuse(ngx_http_toolgate_call_t *call,
+    const char *code);
 static void ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_from_event(ngx_http_toolgate_call_t *call);
 
@@ -46,6 +48,11 @@ ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call)
     case NGX_HTTP_TOOLGATE_CALL_COUNTING:
 
         verdict = tg_policy_check(&call->facts);
+
+        if (call->unknown_before && (verdict.allowed || verdict.ask_limit)) {
+            ngx_http_toolgate_call_refuse(call, "outcome_unknown");
+            return;
+        }
 
         if (verdict.ask_limit) {
             call->state = NGX_HTTP_TOOLGATE_CALL_COUNTING;
@@ -158,6 +165,11 @@ ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call)
             && ngx_memcmp(done[i].canonical.data, call->canonical.data,
                           call->canonical.len) == 0)
         {
+            if (done[i].unknown) {
+                call->unknown_before = 1;
+                return;
+            }
+
             call->facts.already_done = true;
             call->facts.earlier_result.data = (char *) done[i].result.data;
             call->facts.earlier_result.len = done[i].result.len;
@@ -209,6 +221,8 @@ ngx_http_toolgate_call_counted(void *data, ngx_toolgate_counter_result_t *result
 {
     ngx_http_toolgate_call_t  *call = data;
 
+    ngx_uint_t  in_handler;
+
     if (call->state != NGX_HTTP_TOOLGATE_CALL_COUNTING) {
         return;
     }
@@ -228,7 +242,12 @@ ngx_http_toolgate_call_counted(void *data, ngx_toolgate_counter_result_t *result
         call->facts.retry_after_s = (uint32_t) result->retry_after_s;
     }
 
+    in_handler = call->run->in_handler;
+    call->run->in_handler = 1;
+
     ngx_http_toolgate_call_advance(call);
+
+    call->run->in_handler = in_handler;
     ngx_http_toolgate_call_from_event(call);
 }
 
@@ -289,11 +308,13 @@ ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job)
 {
     ngx_http_toolgate_call_t *call = job->data;
 
+    ngx_uint_t                      unknown, in_handler;
     ngx_http_toolgate_run_t        *run;
     ngx_http_toolgate_done_call_t  *done;
 
     run = call->run;
     call->code = job->code;
+    unknown = (call->code && ngx_strcmp(call->code, "outcome_unknown") == 0);
 
     if (job->result.error != TG_OK) {
 
@@ -304,10 +325,11 @@ ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job)
         (void) tg_policy_envelope(call->code, tg_null_str, &job->result);
     }
 
-    if (call->code == NULL) {
+    if (call->code == NULL || unknown) {
         done = ngx_array_push(&run->done_calls);
 
         if (done) {
+            done->unknown = unknown;
             done->tool = call->tool;
             done->canonical = call->canonical;
             done->result = ngx_http_toolgate_copy(run->request->pool,
@@ -319,8 +341,29 @@ ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job)
         }
     }
 
+    /* others that waited for this one may end in turn: the run goes on after all
+     * of that, since it may free them */
+
+    in_handler = run->in_handler;
+    run->in_handler = 1;
+
     ngx_http_toolgate_call_end(call);
+
+    run->in_handler = in_handler;
     ngx_http_toolgate_call_from_event(call);
+}
+
+
+static void
+ngx_http_toolgate_call_refuse(ngx_http_toolgate_call_t *call, const char *code)
+{
+    call->code = code;
+
+    if (tg_policy_envelope(code, tg_null_str, &call->job.result) != TG_OK) {
+        call->run->out_of_memory = 1;
+    }
+
+    ngx_http_toolgate_call_end(call);
 }
 
 

@@ -105,13 +105,15 @@ typedef struct {
     ngx_http_toolgate_job_t         job;
     const char                     *code;           /* NULL: ok */
     unsigned                        caller_owned:1;
+    unsigned                        unknown_before:1;  /* the same call's outcome */
 } ngx_http_toolgate_call_t;
 
-/* A call that has succeeded in this run. */
+/* A call that is not to be repeated in this run. */
 typedef struct {
     ngx_http_toolgate_tool_t       *tool;
     ngx_str_t                       canonical;
     ngx_str_t                       result;
+    unsigned                        unknown:1;      /* whether it has succeeded */
 } ngx_http_toolgate_done_call_t;
 
 struct ngx_http_toolgate_run_s {

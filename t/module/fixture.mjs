@@ -118,13 +118,13 @@ export function agentsOf(model = 'm') {
 }
 
 /**
- * options: those of startNginx, { agents, tools } to take the place of the usual ones.
+ * options: those of startNginx, and { moreTools, agents: instead of the usual ones }.
  * Models: m (the mock), renamed (model=), dead (nobody listens), fallback (dead, then the
  * mock under another name), backup, buffered (proxy_buffering on, nginx's default).
  */
-export async function startFixture({ tools, agents, models = {}, catalog = {}, ca, toolHost, ...options } = {}) {
+export async function startFixture({ moreTools = [], agents, models = {}, catalog = {}, ...options } = {}) {
   const model = await startMockModel();
-  const tool = await startMockTool({ ca });
+  const tool = await startMockTool();
   const dead = { url: 'http://127.0.0.1:9' };
   const nginx = await startNginx({
     http: 'toolgate_netguard_allow 127.0.0.1/32 insecure_http;',
@@ -137,8 +137,7 @@ export async function startFixture({ tools, agents, models = {}, catalog = {}, c
       ...models,
     },
     catalog: {
-      tools: tools ?? toolsAt(toolHost ? tool.url.replace('127.0.0.1', toolHost) : tool.url),
-      agents: agents ?? agentsOf(), ...catalog,
+      tools: [...toolsAt(tool.url), ...moreTools], agents: agents ?? agentsOf(), ...catalog,
     },
   });
   return new Fixture(nginx, model, tool);
