@@ -2,7 +2,7 @@
 # The processes of one state folder: Redis, the helper, nginx. Starts, watches and
 # ends them. What was started is written down as "name pid start-time", so that a
 # pid that the kernel gave to somebody else later is never touched.
-# Needs common.sh and the variables STATE, RUN, NGINX, BUILD, WEB_GROUP.
+# Needs common.sh and the variables STATE, RUN, NGINX_BIN, BUILD, WEB_GROUP.
 
 # start time of a process in clock ticks; fails when it is gone or a zombie
 tg_start_time()
@@ -141,8 +141,14 @@ tg_start_helper()
 
 tg_nginx()
 {
-    "$NGINX" -p "$STATE/" -e "$STATE/logs/error.log" \
+    "$NGINX_BIN" -p "$STATE/" -e "$STATE/logs/error.log" \
         -c "$STATE/conf/nginx.conf" "$@"
+}
+
+# a test of the configuration ends without freeing what it read, which is not a leak
+tg_nginx_test()
+{
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 tg_nginx -q -t
 }
 
 tg_answers()
@@ -237,6 +243,18 @@ tg_workers_renewed()
     return 1
 }
 
+# none of the workers that were there before takes new requests any more
+tg_workers_leaving()
+{
+    local p
+
+    for p in $1; do
+        ! grep -qa '^nginx: worker process' "/proc/$p/cmdline" 2>/dev/null \
+            || grep -qa 'is shutting down' "/proc/$p/cmdline" 2>/dev/null \
+            || return 1
+    done
+}
+
 # a bad configuration keeps the old one in force and is an error
 tg_reload()
 {
@@ -246,10 +264,12 @@ tg_reload()
     if [ -z "$pid" ] || ! tg_start_time "$pid" >/dev/null; then
         tg_die "nothing runs on $STATE"
     fi
-    tg_nginx -q -t || tg_die "the configuration has errors, the old one stays"
+    tg_nginx_test || tg_die "the configuration has errors, the old one stays"
     before=$(tg_worker_pids "$pid")
     kill -HUP "$pid"
     tg_wait_for 10 tg_workers_renewed "$pid" "$before" \
         || { tg_show_log "$STATE/logs/error.log"
              tg_die "the new configuration was not taken, the old one stays"; }
+    # so that whoever asks next is answered by the new one
+    tg_wait_for 10 tg_workers_leaving "$before" || true
 }

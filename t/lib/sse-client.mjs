@@ -6,6 +6,7 @@
 //   await s.end();                          all events, in s.events
 
 import http from 'node:http';
+import http2 from 'node:http2';
 
 export async function openSse(url, {
   key, body, headers = {}, method = 'POST', bytesPerSecond, signal,
@@ -34,6 +35,33 @@ export async function openSse(url, {
       reject(error);
     });
     client.request.end(payload);
+  });
+  return client;
+}
+
+/** The same over HTTP/2 without TLS; session is one of http2.connect(). */
+export async function openSseH2(session, pathname, { key, body, headers = {} } = {}) {
+  const client = new SseClient();
+  client.started = performance.now();
+  const stream = session.request({
+    [http2.constants.HTTP2_HEADER_METHOD]: 'POST',
+    [http2.constants.HTTP2_HEADER_PATH]: pathname,
+    ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+    'content-type': 'application/json', ...headers,
+  });
+  client.request = stream;
+  await new Promise((resolve, reject) => {
+    stream.once('error', (error) => {
+      client.fail(error);
+      reject(error);
+    });
+    stream.once('response', (head) => {
+      stream.statusCode = head[http2.constants.HTTP2_HEADER_STATUS];
+      stream.headers = head;
+      client.attach(stream);
+      resolve();
+    });
+    stream.end(typeof body === 'string' ? body : JSON.stringify(body));
   });
   return client;
 }
