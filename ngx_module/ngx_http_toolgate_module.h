@@ -47,6 +47,7 @@ typedef struct {
     ngx_str_t                      admin_key;
     ngx_str_t                      master_key;
     ngx_http_toolgate_objects_t    objects;
+    ngx_int_t                      request_id;     /* index of the variable */
     unsigned                       any_model:1;
     unsigned                       any_api:1;
 } ngx_http_toolgate_main_conf_t;
@@ -107,6 +108,9 @@ ngx_http_toolgate_model_t *ngx_http_toolgate_model_get(ngx_array_t *models,
 /* The configured model of this name as this server sees it, or NULL. */
 ngx_http_toolgate_model_t *ngx_http_toolgate_model_find(ngx_http_request_t *r,
     ngx_str_t *name);
+
+/* Random bytes for ids. */
+ngx_int_t ngx_http_toolgate_random(u_char *to, size_t len);
 
 /* Adds a response header; name and value live as long as the request. */
 ngx_int_t ngx_http_toolgate_add_header(ngx_http_request_t *r, const char *name,

@@ -5,6 +5,9 @@
 #include "ngx_http_toolgate_api.h"
 
 
+#define NGX_HTTP_TOOLGATE_REQUEST_ID  16      /* bytes, as nginx's own */
+
+
 typedef ngx_int_t (*ngx_http_toolgate_endpoint_pt)(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 
@@ -78,6 +81,8 @@ ngx_http_toolgate_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_toolgate_srv_conf_t   *tscf;
     ngx_http_toolgate_main_conf_t  *tmcf;
 
+    static ngx_str_t  request_id = ngx_string("request_id");
+
     if (tlcf->api) {
         return "is duplicate";
     }
@@ -93,7 +98,9 @@ ngx_http_toolgate_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     tmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_toolgate_module);
     tmcf->any_api = 1;
 
-    return NGX_CONF_OK;
+    tmcf->request_id = ngx_http_get_variable_index(cf, &request_id);
+
+    return tmcf->request_id == NGX_ERROR ? NGX_CONF_ERROR : NGX_CONF_OK;
 }
 
 
@@ -167,21 +174,35 @@ ngx_http_toolgate_route(ngx_str_t *uri, ngx_str_t *rest)
 }
 
 
-/* The same id that the access log can name as $request_id. */
+/* The same id that the access log can name as $request_id: made here, from bytes
+ * that cost less, unless the log or a header of the operator's has made it. */
 static ngx_int_t
 ngx_http_toolgate_request_id(ngx_http_request_t *r)
 {
-    ngx_str_t                   value;
-    ngx_uint_t                  key;
-    ngx_http_variable_value_t  *vv;
+    u_char                          random[NGX_HTTP_TOOLGATE_REQUEST_ID];
+    ngx_str_t                       value;
+    ngx_http_variable_value_t      *vv;
+    ngx_http_toolgate_main_conf_t  *tmcf;
 
-    static ngx_str_t  name = ngx_string("request_id");
+    tmcf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
+    vv = &r->variables[tmcf->request_id];
 
-    key = ngx_hash_key(name.data, name.len);
-    vv = ngx_http_get_variable(r, &name, key);
+    if (!vv->valid) {
+        value.len = 2 * NGX_HTTP_TOOLGATE_REQUEST_ID;
+        value.data = ngx_pnalloc(r->pool, value.len);
 
-    if (vv == NULL || vv->not_found) {
-        return NGX_ERROR;
+        if (value.data == NULL
+            || ngx_http_toolgate_random(random, sizeof(random)) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        (void) ngx_hex_dump(value.data, random, sizeof(random));
+
+        ngx_memzero(vv, sizeof(ngx_http_variable_value_t));
+        vv->valid = 1;
+        vv->data = value.data;
+        vv->len = value.len;
     }
 
     value.data = vv->data;

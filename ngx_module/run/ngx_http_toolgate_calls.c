@@ -6,7 +6,6 @@
 
 #include "ngx_http_toolgate_run.h"
 
-#include <openssl/rand.h>
 
 
 #define NGX_HTTP_TOOLGATE_HISTORY_MAX    (8 * 1024 * 1024)    /* of one round */
@@ -68,7 +67,7 @@ ngx_http_toolgate_call_init(ngx_http_toolgate_run_t *run,
 {
     u_char  random[TG_ID_RANDOM_LEN];
 
-    if (RAND_bytes(random, sizeof(random)) != 1) {
+    if (ngx_http_toolgate_random(random, sizeof(random)) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -257,7 +256,7 @@ ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run, ngx_str_t *tool,
 
     step = ngx_array_push(&run->steps);
 
-    if (step == NULL || RAND_bytes(random, sizeof(random)) != 1) {
+    if (step == NULL || ngx_http_toolgate_random(random, sizeof(random)) != NGX_OK) {
         run->out_of_memory = 1;
         return;
     }

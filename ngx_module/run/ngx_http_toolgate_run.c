@@ -7,11 +7,11 @@
 
 #include "ngx_http_toolgate_run.h"
 
-#include <openssl/rand.h>
-
 
 static void ngx_http_toolgate_run_handler(ngx_http_request_t *r);
 static void ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_run_finish(ngx_http_toolgate_run_t *run,
+    ngx_int_t rc);
 static void ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run);
@@ -32,7 +32,7 @@ ngx_http_toolgate_run_create(ngx_http_request_t *r, ngx_http_toolgate_key_t *key
     ngx_pool_cleanup_t       *cln;
     ngx_http_toolgate_run_t  *run;
 
-    if (RAND_bytes(random, sizeof(random)) != 1) {
+    if (ngx_http_toolgate_random(random, sizeof(random)) != NGX_OK) {
         return NULL;
     }
 
@@ -147,55 +147,73 @@ ngx_http_toolgate_run_handler(ngx_http_request_t *r)
     run->is_posted = 0;
 
     if (wev->timedout) {
-        if (!wev->delayed) {
-            ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
-                          "toolgate: client reads too slowly");
-            r->connection->timedout = 1;
-            ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
-            return;
-        }
-
-        wev->timedout = 0;
-        wev->delayed = 0;
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
+                      "toolgate: client reads too slowly");
+        r->connection->timedout = 1;
+        ngx_http_toolgate_run_finish(run, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
     }
 
     run->in_handler = 1;
-    ngx_http_toolgate_run_events(run);
+
+    if (!run->out_of_memory) {
+        ngx_http_toolgate_run_events(run);
+    }
+
+    if (run->out_of_memory && !run->writer.ended) {
+
+        /* a bound of ours more often than the machine's: there is memory to say so */
+
+        run->out_of_memory = 0;
+        ngx_http_toolgate_run_fail(run, "internal_error", NULL);
+    }
+
     run->in_handler = 0;
 
     if (run->out_of_memory) {
-        ngx_http_finalize_request(r, run->writer.started
-                                     ? NGX_ERROR
-                                     : NGX_HTTP_INTERNAL_SERVER_ERROR);
+        ngx_http_toolgate_run_finish(run, run->writer.started
+                                          ? NGX_ERROR
+                                          : NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
 
     rc = ngx_http_toolgate_writer_flush(&run->writer);
 
     if (rc == NGX_ERROR) {
-        ngx_http_finalize_request(r, NGX_ERROR);
+        ngx_http_toolgate_run_finish(run, NGX_ERROR);
         return;
     }
 
     if (run->state >= NGX_HTTP_TOOLGATE_RUN_COMPLETED) {
 
-        if (run->deadline.timer_set) {
-            ngx_del_timer(&run->deadline);
-        }
-
-        if (run->ping.timer_set) {
-            ngx_del_timer(&run->ping);
-        }
-
         /* a relay that could not say its fault must not look whole */
 
-        ngx_http_finalize_request(r, run->writer.ended ? NGX_OK : NGX_ERROR);
+        ngx_http_toolgate_run_finish(run, run->writer.ended ? NGX_OK : NGX_ERROR);
         return;
     }
 
     if (!ngx_http_toolgate_writer_full(&run->writer)) {
         ngx_http_toolgate_turn_wake(&run->turn);
     }
+}
+
+
+/* The one exit: nginx gets the request back with nothing of the run under way. */
+static void
+ngx_http_toolgate_run_finish(ngx_http_toolgate_run_t *run, ngx_int_t rc)
+{
+    ngx_http_toolgate_turn_cancel(&run->turn);
+    ngx_http_toolgate_calls_cancel(run);
+
+    if (run->deadline.timer_set) {
+        ngx_del_timer(&run->deadline);
+    }
+
+    if (run->ping.timer_set) {
+        ngx_del_timer(&run->ping);
+    }
+
+    ngx_http_finalize_request(run->request, rc);
 }
 
 
