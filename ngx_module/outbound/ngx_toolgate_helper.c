@@ -1,6 +1,6 @@
 /*
- * The worker's side of the helper protocol. Owns the connections to toolgated and
- * the calls on them; the callers own what a call means.
+ * The worker's side of the helper protocol: calls. The callers own what a call
+ * means; the connections are ngx_toolgate_helper_peer.c's.
  *
  * A connection carries one call at a time. Its first record is HELLO, sent together
  * with the first CALL. When control returns to the event loop a peer is either idle
@@ -10,15 +10,12 @@
  * known after NGX_TOOLGATE_HELPER_CONNECT_MS, on kept connections too.
  */
 
-#include "ngx_toolgate_helper.h"
-
-#include <ngx_event_connect.h>
+#include "ngx_toolgate_helper_peer.h"
 
 #include "tg_json.h"
 
 
 #define NGX_TOOLGATE_HELPER_READ_SIZE   (16 * 1024)
-#define NGX_TOOLGATE_HELPER_POOL_SIZE   512
 
 /* both records of a first call, with their heads */
 #define NGX_TOOLGATE_HELPER_OUT_MAX     (TG_FRAME_MAX + 1024)
@@ -29,18 +26,6 @@ typedef enum {
     NGX_TOOLGATE_HELPER_RUNNING,       /* the helper has taken the call */
     NGX_TOOLGATE_HELPER_OVER           /* the outcome is known or nobody wants it */
 } ngx_toolgate_helper_state_e;
-
-typedef struct {
-    ngx_queue_t                     queue;        /* of idle peers */
-    ngx_connection_t               *connection;
-    ngx_pool_t                     *pool;
-    ngx_toolgate_helper_call_t     *call;         /* NULL: idle */
-    tg_frame_reader_t               reader;
-    struct sockaddr                *sockaddr;
-    socklen_t                       socklen;
-    uint16_t                        stream;       /* number of the current call */
-    unsigned                        greeted:1;    /* the helper's HELLO came */
-} ngx_toolgate_helper_peer_t;
 
 struct ngx_toolgate_helper_call_s {
     ngx_pool_t                     *pool;
@@ -66,14 +51,9 @@ struct ngx_toolgate_helper_call_s {
 
 static ngx_int_t ngx_toolgate_helper_build(ngx_toolgate_helper_call_t *call,
     ngx_uint_t hello);
-static ngx_toolgate_helper_peer_t *ngx_toolgate_helper_reuse(ngx_addr_t *addr);
-static ngx_toolgate_helper_peer_t *ngx_toolgate_helper_connect(
-    ngx_toolgate_helper_call_t *call);
 static void ngx_toolgate_helper_begin(ngx_toolgate_helper_call_t *call);
 static void ngx_toolgate_helper_write_handler(ngx_event_t *ev);
 static void ngx_toolgate_helper_read_handler(ngx_event_t *ev);
-static void ngx_toolgate_helper_idle_handler(ngx_event_t *ev);
-static void ngx_toolgate_helper_dummy_handler(ngx_event_t *ev);
 static ngx_int_t ngx_toolgate_helper_record(ngx_toolgate_helper_peer_t *peer,
     tg_frame_t *frame);
 static void ngx_toolgate_helper_answer(ngx_toolgate_helper_peer_t *peer,
@@ -82,45 +62,10 @@ static void ngx_toolgate_helper_fail(ngx_toolgate_helper_call_t *call,
     const char *detail);
 static void ngx_toolgate_helper_finish(ngx_toolgate_helper_call_t *call);
 static void ngx_toolgate_helper_release(ngx_toolgate_helper_call_t *call);
-static void ngx_toolgate_helper_keep(ngx_toolgate_helper_peer_t *peer);
-static void ngx_toolgate_helper_close(ngx_toolgate_helper_peer_t *peer);
 static void ngx_toolgate_helper_silence_handler(ngx_event_t *ev);
 static void ngx_toolgate_helper_deadline_handler(ngx_event_t *ev);
 static void ngx_toolgate_helper_failure_handler(ngx_event_t *ev);
 static void ngx_toolgate_helper_cleanup(void *data);
-
-
-/* per worker */
-static ngx_queue_t  ngx_toolgate_helper_idle;
-static ngx_uint_t   ngx_toolgate_helper_idle_n;
-
-
-ngx_int_t
-ngx_toolgate_helper_init_worker(ngx_cycle_t *cycle)
-{
-    (void) cycle;
-
-    ngx_queue_init(&ngx_toolgate_helper_idle);
-    ngx_toolgate_helper_idle_n = 0;
-
-    return NGX_OK;
-}
-
-
-void
-ngx_toolgate_helper_exit_worker(ngx_cycle_t *cycle)
-{
-    ngx_queue_t                 *q;
-    ngx_toolgate_helper_peer_t  *peer;
-
-    (void) cycle;
-
-    while (!ngx_queue_empty(&ngx_toolgate_helper_idle)) {
-        q = ngx_queue_head(&ngx_toolgate_helper_idle);
-        peer = ngx_queue_data(q, ngx_toolgate_helper_peer_t, queue);
-        ngx_toolgate_helper_close(peer);
-    }
-}
 
 
 ngx_toolgate_helper_call_t *
@@ -175,11 +120,11 @@ ngx_toolgate_helper_begin(ngx_toolgate_helper_call_t *call)
     ngx_uint_t                   hello;
     ngx_toolgate_helper_peer_t  *peer;
 
-    peer = ngx_toolgate_helper_reuse(call->addr);
+    peer = ngx_toolgate_helper_peer_reuse(call->addr);
     hello = (peer == NULL);
 
     if (peer == NULL) {
-        peer = ngx_toolgate_helper_connect(call);
+        peer = ngx_toolgate_helper_peer_connect(call->addr, call->log);
         if (peer == NULL) {
             call->result.detail = "the helper's socket can not be connected";
             goto failed;
@@ -269,111 +214,6 @@ ngx_toolgate_helper_build(ngx_toolgate_helper_call_t *call, ngx_uint_t hello)
     tg_buf_free(&json);
 
     return rc == TG_OK ? NGX_OK : NGX_ERROR;
-}
-
-
-/* an idle peer of that address that is still open, or NULL */
-static ngx_toolgate_helper_peer_t *
-ngx_toolgate_helper_reuse(ngx_addr_t *addr)
-{
-    char                         byte;
-    ssize_t                      n;
-    ngx_queue_t                 *q, *next;
-    ngx_toolgate_helper_peer_t  *peer;
-
-    for (q = ngx_queue_head(&ngx_toolgate_helper_idle);
-         q != ngx_queue_sentinel(&ngx_toolgate_helper_idle);
-         q = next)
-    {
-        next = ngx_queue_next(q);
-        peer = ngx_queue_data(q, ngx_toolgate_helper_peer_t, queue);
-
-        if (ngx_cmp_sockaddr(peer->sockaddr, peer->socklen, addr->sockaddr,
-                             addr->socklen, 0)
-            != NGX_OK)
-        {
-            continue;
-        }
-
-        /* the close of a helper that went away may not have been seen yet */
-        n = recv(peer->connection->fd, &byte, 1, MSG_PEEK|MSG_DONTWAIT);
-        if (n != -1 || (ngx_socket_errno != NGX_EAGAIN)) {
-            ngx_toolgate_helper_close(peer);
-            continue;
-        }
-
-        ngx_queue_remove(&peer->queue);
-        ngx_queue_init(&peer->queue);
-        ngx_toolgate_helper_idle_n--;
-        peer->connection->idle = 0;
-        return peer;
-    }
-
-    return NULL;
-}
-
-
-static ngx_toolgate_helper_peer_t *
-ngx_toolgate_helper_connect(ngx_toolgate_helper_call_t *call)
-{
-    ngx_int_t                    rc;
-    ngx_pool_t                  *pool;
-    ngx_connection_t            *c;
-    ngx_peer_connection_t        pc;
-    ngx_toolgate_helper_peer_t  *peer;
-
-    /* the peer outlives the call, so it has a pool of its own */
-    pool = ngx_create_pool(NGX_TOOLGATE_HELPER_POOL_SIZE, ngx_cycle->log);
-    if (pool == NULL) {
-        return NULL;
-    }
-
-    peer = ngx_pcalloc(pool, sizeof(ngx_toolgate_helper_peer_t));
-    if (peer == NULL) {
-        ngx_destroy_pool(pool);
-        return NULL;
-    }
-
-    peer->pool = pool;
-    peer->socklen = call->addr->socklen;
-    peer->sockaddr = ngx_pnalloc(pool, call->addr->socklen);
-    if (peer->sockaddr == NULL) {
-        ngx_destroy_pool(pool);
-        return NULL;
-    }
-
-    ngx_memcpy(peer->sockaddr, call->addr->sockaddr, call->addr->socklen);
-    ngx_queue_init(&peer->queue);
-
-    ngx_memzero(&pc, sizeof(ngx_peer_connection_t));
-    pc.sockaddr = peer->sockaddr;
-    pc.socklen = peer->socklen;
-    pc.name = &call->addr->name;
-    pc.get = ngx_event_get_peer;
-    pc.log = call->log;
-    pc.log_error = NGX_ERROR_ERR;
-
-    rc = ngx_event_connect_peer(&pc);
-
-    if (rc == NGX_ERROR || rc == NGX_BUSY || rc == NGX_DECLINED) {
-        if (pc.connection != NULL) {
-            ngx_close_connection(pc.connection);
-        }
-        ngx_destroy_pool(pool);
-        return NULL;
-    }
-
-    c = pc.connection;
-    c->data = peer;
-    c->pool = NULL;
-    c->log = ngx_cycle->log;
-    c->read->log = c->log;
-    c->write->log = c->log;
-
-    peer->connection = c;
-    tg_frame_reader_init(&peer->reader);
-
-    return peer;
 }
 
 
@@ -552,10 +392,10 @@ ngx_toolgate_helper_answer(ngx_toolgate_helper_peer_t *peer, tg_frame_t *frame)
     peer->call = NULL;
 
     if (tg_frame_partial(&peer->reader) || ngx_exiting || ngx_terminate) {
-        ngx_toolgate_helper_close(peer);
+        ngx_toolgate_helper_peer_close(peer);
 
     } else {
-        ngx_toolgate_helper_keep(peer);
+        ngx_toolgate_helper_peer_keep(peer);
     }
 
     ngx_toolgate_helper_finish(call);
@@ -612,88 +452,8 @@ ngx_toolgate_helper_release(ngx_toolgate_helper_call_t *call)
     if (peer != NULL) {
         call->peer = NULL;
         peer->call = NULL;
-        ngx_toolgate_helper_close(peer);
+        ngx_toolgate_helper_peer_close(peer);
     }
-}
-
-
-static void
-ngx_toolgate_helper_keep(ngx_toolgate_helper_peer_t *peer)
-{
-    ngx_connection_t  *c;
-
-    c = peer->connection;
-
-    if (ngx_toolgate_helper_idle_n >= NGX_TOOLGATE_HELPER_IDLE_MAX
-        || ngx_handle_read_event(c->read, 0) != NGX_OK)
-    {
-        ngx_toolgate_helper_close(peer);
-        return;
-    }
-
-    if (c->write->posted) {
-        ngx_delete_posted_event(c->write);
-    }
-
-    c->read->handler = ngx_toolgate_helper_idle_handler;
-    c->write->handler = ngx_toolgate_helper_dummy_handler;
-
-    /* a big answer must not keep its memory while idle */
-    tg_frame_reader_free(&peer->reader);
-
-    /* nginx closes idle connections when the worker is to leave */
-    c->idle = 1;
-
-    ngx_queue_insert_head(&ngx_toolgate_helper_idle, &peer->queue);
-    ngx_toolgate_helper_idle_n++;
-}
-
-
-/* the helper went away, said something nobody asked for, or the worker leaves */
-static void
-ngx_toolgate_helper_idle_handler(ngx_event_t *ev)
-{
-    char               byte;
-    ngx_connection_t  *c;
-
-    c = ev->data;
-
-    if (!c->close
-        && recv(c->fd, &byte, 1, MSG_PEEK|MSG_DONTWAIT) == -1
-        && ngx_socket_errno == NGX_EAGAIN)
-    {
-        ev->ready = 0;
-        if (ngx_handle_read_event(c->read, 0) == NGX_OK) {
-            return;
-        }
-    }
-
-    ngx_toolgate_helper_close(c->data);
-}
-
-
-static void
-ngx_toolgate_helper_dummy_handler(ngx_event_t *ev)
-{
-    ngx_log_debug0(NGX_LOG_DEBUG_EVENT, ev->log, 0, "toolgate: helper dummy handler");
-}
-
-
-static void
-ngx_toolgate_helper_close(ngx_toolgate_helper_peer_t *peer)
-{
-    ngx_pool_t  *pool;
-
-    if (!ngx_queue_empty(&peer->queue)) {
-        ngx_queue_remove(&peer->queue);
-        ngx_toolgate_helper_idle_n--;
-    }
-
-    tg_frame_reader_free(&peer->reader);
-    ngx_close_connection(peer->connection);
-
-    pool = peer->pool;
-    ngx_destroy_pool(pool);
 }
 
 
