@@ -107,17 +107,17 @@ tg_sign_key_parse(tg_str_t secret, tg_sign_key_t *key)
 }
 
 
-/* The algorithm is looked up once: a look-up costs more than a short message. */
+/* The algorithm is not kept: code of a module that is unloaded before OpenSSL cleans
+ * up could give it back neither in time nor after. */
 static EVP_MAC_CTX *
 tg_sign_mac(void)
 {
-    static EVP_MAC  *mac;
+    EVP_MAC      *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    EVP_MAC_CTX  *ctx = mac == NULL ? NULL : EVP_MAC_CTX_new(mac);
 
-    if (mac == NULL) {
-        mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
-    }
+    EVP_MAC_free(mac);
 
-    return mac == NULL ? NULL : EVP_MAC_CTX_new(mac);
+    return ctx;
 }
 
 

@@ -45,6 +45,20 @@ typedef struct {
     size_t       cap;
 } tg_format_check_t;
 
+/* Compiled at the first text that is not plain ASCII, given back at the end. */
+static struct {
+    pcre2_code        *pattern;
+    pcre2_match_data  *match;
+} tg_token;
+
+
+__attribute__((destructor)) static void
+tg_token_forget(void)
+{
+    pcre2_match_data_free(tg_token.match);
+    pcre2_code_free(tg_token.pattern);
+}
+
 
 static bool
 tg_token_ascii(char c)
@@ -54,30 +68,28 @@ tg_token_ascii(char c)
 }
 
 
-/* The pattern is compiled at the first text that is not plain ASCII. */
 static bool
 tg_token_unicode(tg_str_t text)
 {
-    int                       rc, code;
-    PCRE2_SIZE                offset;
-    static pcre2_code        *pattern;
-    static pcre2_match_data  *match;
+    int         rc, code;
+    PCRE2_SIZE  offset;
 
-    if (pattern == NULL) {
-        pattern = pcre2_compile((PCRE2_SPTR) TG_FORMAT_TOKEN, PCRE2_ZERO_TERMINATED,
+    if (tg_token.pattern == NULL) {
+        tg_token.pattern = pcre2_compile((PCRE2_SPTR) TG_FORMAT_TOKEN, PCRE2_ZERO_TERMINATED,
             PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C, &code, &offset, NULL);
     }
 
-    if (pattern != NULL && match == NULL) {
-        match = pcre2_match_data_create(1, NULL);
+    if (tg_token.pattern != NULL && tg_token.match == NULL) {
+        tg_token.match = pcre2_match_data_create(1, NULL);
     }
 
-    if (match == NULL) {
+    if (tg_token.match == NULL) {
         return false;
     }
 
     /* text that is not UTF-8 gives an error, which is no match */
-    rc = pcre2_match(pattern, (PCRE2_SPTR) text.data, text.len, 0, 0, match, NULL);
+    rc = pcre2_match(tg_token.pattern, (PCRE2_SPTR) text.data, text.len, 0, 0,
+        tg_token.match, NULL);
 
     return rc >= 0;
 }
