@@ -75,6 +75,21 @@ export const mark = () => `${700 + marks++}.${String(process.pid).padStart(7, '0
 
 export const fdCount = (pid) => fs.readdirSync(`/proc/${pid}/fd`).length;
 
+/** How many TCP sockets of a process lead to that port of loopback. */
+export function connectionsTo(pid, port) {
+  const remote = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const inodes = new Set(readProc('/proc/net/tcp').split('\n').slice(1)
+    .map((line) => line.trim().split(/\s+/)).filter((f) => f[2] === remote)
+    .map((f) => `socket:[${f[9]}]`));
+  return fs.readdirSync(`/proc/${pid}/fd`).filter((fd) => {
+    try {
+      return inodes.has(fs.readlinkSync(`/proc/${pid}/fd/${fd}`));
+    } catch {
+      return false;
+    }
+  }).length;
+}
+
 export const rssKiB = (pid) =>
   Number(/VmRSS:\s+(\d+)/.exec(readProc(`/proc/${pid}/status`))?.[1]);
 
