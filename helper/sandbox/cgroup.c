@@ -530,6 +530,34 @@ tgd_cgroup_create(const tgd_cgroup_t *cgroup, uint32_t id, uint32_t memory_mib,
 
 
 int
+tgd_cgroup_limit(const tgd_cgroup_t *cgroup, uint32_t id, uint32_t memory_mib,
+    uint32_t pids)
+{
+    int   i, dir, rc;
+    char  name[32];
+
+    (void) snprintf(name, sizeof(name), "s%u", id);
+    rc = 0;
+
+    for (i = 0; i < TGD_CGROUP_KINDS && rc == 0; i++) {
+        if (cgroup->missing & (1u << i)) {
+            continue;
+        }
+
+        dir = openat(cgroup->base[i], name, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+        if (dir == -1) {
+            return -1;
+        }
+
+        rc = set_limits(dir, i, cgroup->v2[i], memory_mib, pids);
+        (void) close(dir);
+    }
+
+    return rc;
+}
+
+
+int
 tgd_cgroup_join(const tgd_cgroup_t *cgroup, uint32_t id, pid_t pid)
 {
     int   i;

@@ -42,7 +42,11 @@ tgd_limits_e tgd_cgroup_kind(const tgd_cgroup_t *cgroup);
 int tgd_cgroup_create(const tgd_cgroup_t *cgroup, uint32_t id, uint32_t memory_mib,
     uint32_t pids, tgd_cgroup_events_t *events);
 
-/* Moves pid in. 0, or -1 with errno. */
+/* Sets other limits than it was made with. 0, or -1 with errno. */
+int tgd_cgroup_limit(const tgd_cgroup_t *cgroup, uint32_t id, uint32_t memory_mib,
+    uint32_t pids);
+
+/* Moves pid in. 0, or -1 with errno. It waits for the kernel, 5 to 20 ms. */
 int tgd_cgroup_join(const tgd_cgroup_t *cgroup, uint32_t id, pid_t pid);
 
 /* Removes the directories of a sandbox that has ended. */

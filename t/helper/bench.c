@@ -25,6 +25,7 @@
 #define TYPE_RESULT 6
 #define KINDS       4
 #define ROUNDS_MAX  10000
+#define PAUSE_US    20000   /* the kernel takes namespaces down after the fact */
 
 static const char  *kinds[KINDS] = {
     "plain fork/exec", "bubblewrap", "toolgated, fresh session", "toolgated, live session"
@@ -213,10 +214,14 @@ main(int argc, char **argv)
     (void) call(fd, "live", command);
 
     for (i = 0; i < rounds; i++) {
-        samples[0][i] = spawn_ms(plain);
-        samples[1][i] = i > 0 && samples[1][0] < 0 ? -1 : spawn_ms(wrapped);
         snprintf(session, sizeof(session), "fresh-%d-%d", (int) getpid(), i);
+        usleep(PAUSE_US);
+        samples[0][i] = spawn_ms(plain);
+        usleep(PAUSE_US);
+        samples[1][i] = i > 0 && samples[1][0] < 0 ? -1 : spawn_ms(wrapped);
+        usleep(PAUSE_US);
         samples[2][i] = call(fd, session, command);
+        usleep(PAUSE_US);
         samples[3][i] = call(fd, "live", command);
     }
 

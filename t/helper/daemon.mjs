@@ -166,7 +166,7 @@ export class Daemon {
 
     // sandboxes of this helper: children of the launcher
     sandboxes(all = processes()) {
-        return [...all].filter(([, p]) => p.parent === this.launcher).map(([pid, p]) => ({ pid, ...p }));
+        return [...all].filter(([, p]) => p.parent === this.launcher && p.name === 'sandbox').map(([pid, p]) => ({ pid, ...p }));
     }
 
     fds() { return fs.readdirSync(`/proc/${this.pid}/fd`).length; }
