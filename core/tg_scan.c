@@ -72,6 +72,8 @@ tg_scan_finish(tg_scan_t *scan)
         scan->error_offset = scan->fed;
     }
 
+    tg_scan_forget(scan);
+
     return scan->rc;
 }
 
@@ -212,6 +214,10 @@ tg_scan_open(tg_scan_t *scan, const char *p, bool is_object)
 
     if (scan->depth == TG_SCAN_MAX_DEPTH) {
         return tg_scan_fail(scan, p, TG_E_LIMIT, "depth over 128");
+    }
+
+    if (scan->depth == scan->frame_cap && !tg_scan_more_frames(scan)) {
+        return tg_scan_fail(scan, p, TG_E_NOMEM, "out of memory");
     }
 
     p = tg_scan_begin(scan, p, is_object ? TG_SCAN_OBJECT : TG_SCAN_ARRAY);

@@ -78,7 +78,8 @@ struct tg_scan_s {
     tg_scan_key_t          key;             /* the last one read */
     tg_scan_keys_t         keys;
     tg_scan_names_t        names;
-    tg_scan_frame_t        frames[TG_SCAN_MAX_DEPTH];
+    tg_scan_frame_t       *frames;          /* one for each open container */
+    unsigned               frame_cap;       /* those above depth were closed */
 
     /* the input of this call */
     const char            *data;
@@ -110,6 +111,12 @@ const char *tg_scan_string_step(tg_scan_t *scan, const char *p, const char *end)
 
 /* The key scan->key has been read and ends before p. */
 const char *tg_scan_key_end(tg_scan_t *scan, const char *p);
+
+/* Room for one more open container; false: out of memory. */
+bool tg_scan_more_frames(tg_scan_t *scan);
+
+/* Frees what only the reading needs; the records stay. */
+void tg_scan_forget(tg_scan_t *scan);
 
 /* Refuses the input because of the byte at p. */
 const char *tg_scan_fail(tg_scan_t *scan, const char *p, tg_rc_e rc, const char *reason);

@@ -60,6 +60,8 @@ tg_scan_keys_free(tg_scan_keys_t *keys)
 {
     free(keys->entries);
     keys->entries = NULL;
+    keys->count = 0;
+    keys->cap = 0;
 }
 
 

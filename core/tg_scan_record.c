@@ -10,8 +10,9 @@
 #include "tg_utf8.h"
 
 
-#define TG_SCAN_MEMBERS_FIRST   16
-#define TG_SCAN_MESSAGES_FIRST  16
+#define TG_SCAN_MEMBERS_FIRST   8
+#define TG_SCAN_MESSAGES_FIRST  4
+#define TG_SCAN_FRAMES_FIRST    8
 
 static const char *tg_scan_push(void **array, size_t size, size_t count, size_t *cap,
     size_t first, size_t max, tg_rc_e *rc);
@@ -57,20 +58,52 @@ tg_scan_new(void)
 void
 tg_scan_free(tg_scan_t *scan)
 {
-    size_t  i;
-
     if (scan == NULL) {
         return;
     }
 
-    for (i = 0; i < TG_SCAN_MAX_DEPTH; i++) {
-        tg_scan_object_free(&scan->frames[i].keys);
-    }
-
-    tg_scan_keys_free(&scan->keys);
+    tg_scan_forget(scan);
     free(scan->members);
     free(scan->messages);
     free(scan);
+}
+
+
+bool
+tg_scan_more_frames(tg_scan_t *scan)
+{
+    unsigned          cap;
+    tg_scan_frame_t  *frames;
+
+    cap = scan->frame_cap == 0 ? TG_SCAN_FRAMES_FIRST : 2 * scan->frame_cap;
+
+    frames = realloc(scan->frames, cap * sizeof(tg_scan_frame_t));
+    if (frames == NULL) {
+        return false;
+    }
+
+    memset(frames + scan->frame_cap, 0, (cap - scan->frame_cap) * sizeof(*frames));
+    scan->frames = frames;
+    scan->frame_cap = cap;
+
+    return true;
+}
+
+
+void
+tg_scan_forget(tg_scan_t *scan)
+{
+    unsigned  i;
+
+    for (i = 0; i < scan->frame_cap; i++) {
+        tg_scan_object_free(&scan->frames[i].keys);
+    }
+
+    free(scan->frames);
+    scan->frames = NULL;
+    scan->frame_cap = 0;
+
+    tg_scan_keys_free(&scan->keys);
 }
 
 

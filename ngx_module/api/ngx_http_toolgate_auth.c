@@ -10,6 +10,10 @@
 #define NGX_HTTP_TOOLGATE_KEY_LEN_MAX  512
 
 
+static ngx_int_t ngx_http_toolgate_auth_digest(ngx_str_t *value,
+    u_char sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN]);
+
+
 ngx_http_toolgate_key_t *
 ngx_http_toolgate_auth(ngx_http_request_t *r, ngx_uint_t scope, const char **code)
 {
@@ -47,8 +51,7 @@ ngx_http_toolgate_auth(ngx_http_request_t *r, ngx_uint_t scope, const char **cod
     *code = "invalid_api_key";
 
     if (value.len > NGX_HTTP_TOOLGATE_KEY_LEN_MAX
-        || EVP_Digest(value.data, value.len, sha256, NULL, EVP_sha256(), NULL)
-           != 1)
+        || ngx_http_toolgate_auth_digest(&value, sha256) != NGX_OK)
     {
         return NULL;
     }
@@ -66,4 +69,33 @@ ngx_http_toolgate_auth(ngx_http_request_t *r, ngx_uint_t scope, const char **cod
     }
 
     return key;
+}
+
+
+/* The algorithm and the context are looked for once in a process: that costs more
+ * than the digest of a key. */
+static ngx_int_t
+ngx_http_toolgate_auth_digest(ngx_str_t *value,
+    u_char sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN])
+{
+    static EVP_MD      *md;
+    static EVP_MD_CTX  *ctx;
+
+    if (md == NULL) {
+        md = EVP_MD_fetch(NULL, "SHA256", NULL);
+    }
+
+    if (ctx == NULL) {
+        ctx = EVP_MD_CTX_new();
+    }
+
+    if (md == NULL || ctx == NULL
+        || EVP_DigestInit_ex(ctx, md, NULL) != 1
+        || EVP_DigestUpdate(ctx, value->data, value->len) != 1
+        || EVP_DigestFinal_ex(ctx, sha256, NULL) != 1)
+    {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
 }

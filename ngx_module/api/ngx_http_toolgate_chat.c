@@ -37,6 +37,9 @@ static ngx_int_t ngx_http_toolgate_chat_fields(
     ngx_http_toolgate_chat_check_t *c);
 static ngx_int_t ngx_http_toolgate_chat_messages(
     ngx_http_toolgate_chat_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_role_fault(
+    ngx_http_toolgate_chat_check_t *c, const char *code, size_t i,
+    const char *message);
 static ngx_int_t ngx_http_toolgate_chat_later(ngx_http_toolgate_chat_check_t *c);
 static ngx_int_t ngx_http_toolgate_chat_account(
     ngx_http_toolgate_chat_check_t *c);
@@ -294,16 +297,14 @@ ngx_http_toolgate_chat_messages(ngx_http_toolgate_chat_check_t *c)
                                                 "A message is an object.");
         }
 
-        snprintf(c->param, sizeof(c->param), "messages[%zu].role", i);
-
         if (message->role.type == TG_SCAN_NONE) {
-            return ngx_http_toolgate_chat_fault(c, "missing_parameter", c->param,
-                                                NULL);
+            return ngx_http_toolgate_chat_role_fault(c, "missing_parameter", i,
+                                                     NULL);
         }
 
         if (message->role.type != TG_SCAN_STRING) {
-            return ngx_http_toolgate_chat_fault(c, "invalid_type", c->param,
-                                                "\"role\" is a string.");
+            return ngx_http_toolgate_chat_role_fault(c, "invalid_type", i,
+                                                     "\"role\" is a string.");
         }
 
         len = tg_scan_string((char *) c->body->data, message->role, role,
@@ -317,14 +318,22 @@ ngx_http_toolgate_chat_messages(ngx_http_toolgate_chat_check_t *c)
         }
 
         if (roles[len] == NULL) {
-            return ngx_http_toolgate_chat_fault(c, "invalid_value", c->param,
-                                                "This role is not known.");
+            return ngx_http_toolgate_chat_role_fault(c, "invalid_value", i,
+                                                     "This role is not known.");
         }
     }
 
-    c->param[0] = '\0';
-
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_chat_role_fault(ngx_http_toolgate_chat_check_t *c,
+    const char *code, size_t i, const char *message)
+{
+    snprintf(c->param, sizeof(c->param), "messages[%zu].role", i);
+
+    return ngx_http_toolgate_chat_fault(c, code, c->param, message);
 }
 
 
