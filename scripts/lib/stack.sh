@@ -202,10 +202,14 @@ tg_end()
             fi
             continue
         fi
-        # a master takes its workers along
+        # a master takes its workers along; requests that are nearly done get a
+        # moment, and so does what a worker does at its end
         for member in $(tg_nginx_members "$pid"); do
             grep -qa '^nginx: master' "/proc/$member/cmdline" 2>/dev/null \
-                && tg_end_one nginx "$member" "$2"
+                || continue
+            kill -QUIT "$member" 2>/dev/null || true
+            tg_wait_for "${TOOLGATE_QUIT_SECONDS:-2}" tg_gone "$member" \
+                || tg_end_one nginx "$member" "$2"
         done
         for member in $(tg_nginx_members "$pid"); do
             tg_end_one "an nginx worker" "$member" 1

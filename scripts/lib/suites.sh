@@ -94,20 +94,27 @@ tg_counts_whole()
     tg_counts_tap "$1"
 }
 
+# tg_node_files [NAME=VALUE]... [-- ARGUMENT...]: each file on standard input by
+# node's own runner
 tg_node_files()
 {
-    local f
+    local f settings=()
 
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        settings+=("$1")
+        shift
+    done
+    [ $# -eq 0 ] || shift
     while read -r f; do
-        tg_program node "$f" node --test-reporter=tap "$f"
+        tg_program node "$f" env "${settings[@]}" \
+            node --test-reporter=tap "$f" "$@"
     done
 }
 
 suite_unit()
 {
-    local f san=()
+    local f
 
-    [ $ASAN -eq 0 ] || san=(san=1)
     if ! make -s -j2 OUT="$OUT" unit probe; then
         echo 'not ok - the unit tests do not build'
         tg_count 0 1 0
@@ -159,15 +166,18 @@ tg_get_test_nginx()
 # Test::Nginx listens on all addresses
 tg_prove()
 {
-    local harness=$1 own_net=()
+    local harness=$1 own_net=() binary=/usr/sbin/nginx
 
     shift
+    [ $ASAN -eq 0 ] || binary=$OUT/nginx
     if unshare -n true 2>/dev/null; then
         own_net=(unshare -n sh -c 'ip link set lo up && exec "$@"' own-net)
     fi
+    # a configuration that is refused ends nginx without freeing what it read
     tg_program tap "prove ($harness)" "${own_net[@]}" env \
+        ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" \
         TOOLGATE_HARNESS="$harness" \
-        TEST_NGINX_BINARY="${NGINX:-/usr/sbin/nginx}" \
+        TEST_NGINX_BINARY="$binary" \
         TEST_NGINX_LOAD_MODULES="$OUT/ngx_http_toolgate_module.so" \
         TEST_NGINX_SERVROOT="$OUT/servroot-$harness" \
         prove -v -It/lib "$@"
@@ -188,8 +198,15 @@ suite_t()
             tg_prove own "${files[@]}"
         fi
     fi
-    tg_node_files < <(tg_test_files t/outbound/run.mjs t/store/run.mjs \
-        t/module/run.mjs t/module/*.test.mjs)
+    if [ $ASAN -eq 0 ]; then
+        tg_node_files < <(tg_test_files t/outbound/run.mjs t/store/run.mjs \
+            t/module/*.test.mjs)
+        return
+    fi
+    # these two put a sanitized module of their own into the stock nginx
+    tg_node_files TG_ASAN=1 < <(tg_test_files t/outbound/run.mjs)
+    tg_node_files -- --asan < <(tg_test_files t/store/run.mjs)
+    tg_node_files NGINX="$OUT/nginx" < <(tg_test_files t/module/*.test.mjs)
 }
 
 suite_helper()

@@ -27,8 +27,9 @@ before(async () => {
 });
 
 after(async () => {
-  await Promise.all([demo?.stop(), stack?.stop()]);
+  // the model first: a complaint of stop() must not leave it open
   await model?.close();
+  await Promise.all([demo?.stop(), stack?.stop()]);
 });
 
 const client = (of, options = {}) => new OpenAI({
