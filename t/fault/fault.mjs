@@ -103,10 +103,6 @@ export function watchesLeft(stack, pid) {
   return said === null ? undefined : Number(said[1]);
 }
 
-/** Complaints of the log but those that the test itself brought about. */
-export const complaints = (stack, expected = /^$/) =>
-  stack.complaints().filter((line) => !expected.test(line));
-
 /** The results of the tools, as the model was last told: [{ name, text, json }]. */
 export function toldToModel(model, n = -1) {
   const messages = model.request(n).json.messages;

@@ -7,7 +7,7 @@ import test, { after } from 'node:test';
 import assert from 'node:assert/strict';
 import { text, finish, DONE } from '../lib/openai-wire.mjs';
 import {
-  SLOW, ask, call, complaints, editConf, gate, lines, lives, processOf, redisCli, sleep,
+  SLOW, ask, call, editConf, gate, lines, lives, processOf, redisCli, sleep,
   startRedisAgain, startWorld, toldToModel, until,
 } from './fault.mjs';
 
@@ -85,7 +85,7 @@ test('Redis absent from the start: counted here, one line, a header; nobody wait
   // what no limit stands before does not say anything of it
   const plain = await w.ask('Hello');
   assert.equal(plain.headers.get(MODE), null);
-  assert.deepEqual(complaints(w.stack), []);
+  assert.deepEqual(w.stack.complaints(), []);
 });
 
 test('Redis absent: a stream says it in its head, before its first text', async () => {
@@ -123,7 +123,7 @@ test('on_failure=open: calls pass uncounted', async () => {
   assert.equal((await w.stack.reload()).code, 0);
   const seen = await many(w);
   assert.equal(seen.passed, ROUNDS * CALLS);
-  assert.deepEqual(complaints(w.stack), []);
+  assert.deepEqual(w.stack.complaints(), []);
 });
 
 test('with Redis: the same limit, and no word of it', async () => {
@@ -231,5 +231,5 @@ test('hanging in the midst of a streamed run, over a reload: the old worker stil
     process.kill(redis.pid, 'SIGCONT');
   }
   await until('the store counts again', async () => await mode(w) === null, 5000);
-  assert.deepEqual(complaints(w.stack), []);
+  assert.deepEqual(w.stack.complaints(), []);
 });

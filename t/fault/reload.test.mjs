@@ -9,7 +9,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { text, finish, DONE } from '../lib/openai-wire.mjs';
 import {
-  ask, call, catalogAt, commandsOf, complaints, gate, lines, lives, mark, processOf, sleep,
+  ask, call, catalogAt, commandsOf, gate, lines, lives, mark, processOf, sleep,
   startWorld, toldToModel, until, watchesLeft,
 } from './fault.mjs';
 
@@ -60,7 +60,7 @@ async function servedByNew(old) {
 async function leaves(old, ms = LEAVES_MS) {
   await until('the old worker leaves', () => !lives(old), ms);
   assert.equal(watchesLeft(stack, old.pid), 0);
-  assert.deepEqual(complaints(stack), []);
+  assert.deepEqual(stack.complaints(), []);
 }
 
 test('a streamed run ends normally over a reload', async () => {
@@ -190,6 +190,7 @@ test('a run goes on over three reloads, also while its tool is called', async ()
 test('a bad catalog on reload keeps the old configuration, and is an error', async () => {
   const worker = only(stack.workers());
   const file = path.join(stack.catalogDir, 'catalog.json');
+  stack.expectAlerts = /\[emerg\].*catalog\.json/;
   const good = fs.readFileSync(file, 'utf8');
   model.plan([{ send: text('one ') }, { until: 'go' }, { send: [text('two'), finish('stop'), DONE] }]);
   const client = await world.open({ messages: ask('Count.') });
@@ -216,11 +217,10 @@ test('a bad catalog on reload keeps the old configuration, and is an error', asy
   model.signal('go');
   await client.end();
   assert.ok(client.done);
-  assert.deepEqual(complaints(stack, /\[emerg\].*catalog\.json/), []);
+  assert.deepEqual(stack.complaints(), []);
 
   fs.writeFileSync(file, good);
   assert.equal((await stack.reload()).code, 0);
-  stack.expectAlerts = true;
   await until('the old worker leaves', () => !lives(worker), LEAVES_MS);
 });
 
@@ -248,5 +248,5 @@ test('USR2: the run of the old binary ends, the new one serves', async () => {
   await until('the old binary has gone', () => !lives(worker) && !lives(master), LEAVES_MS);
   assert.equal(watchesLeft(stack, worker.pid), 0);
   assert.equal((await world.ask(call('order', { n: '9' }))).json.toolgate.steps[0].ok, true);
-  assert.deepEqual(complaints(stack, /\[emerg\].*catalog\.json/), []);
+  assert.deepEqual(stack.complaints(), []);
 });
