@@ -121,9 +121,17 @@ tg_start_redis()
         || tg_fail_start "$STATE/logs/redis.log" "Redis did not start"
 }
 
+# it binds its socket at once, and listens when its self-test is over
+tg_helper_listens()
+{
+    awk -v path="$RUN/helper.sock" \
+        '$4 == "00010000" && $8 == path { found = 1 } END { exit !found }' \
+        /proc/net/unix
+}
+
 tg_helper_settled()
 {
-    [ -S "$RUN/helper.sock" ] || ! tg_start_time "$1" >/dev/null
+    tg_helper_listens || ! tg_start_time "$1" >/dev/null
 }
 
 tg_start_helper()
@@ -134,8 +142,8 @@ tg_start_helper()
     tg_note_process helper "$SPAWNED"
     printf '%s\n' "$SPAWNED" >"$STATE/helper.pid"
 
-    tg_wait_for 20 tg_helper_settled "$SPAWNED"
-    [ -S "$RUN/helper.sock" ] \
+    tg_wait_for 30 tg_helper_settled "$SPAWNED"
+    tg_helper_listens \
         || tg_fail_start "$STATE/logs/helper.log" "the helper did not start"
 }
 
