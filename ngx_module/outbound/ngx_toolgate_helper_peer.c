@@ -13,6 +13,7 @@
 #define NGX_TOOLGATE_HELPER_POOL_SIZE   512
 
 
+static ngx_int_t ngx_toolgate_helper_peer_there(ngx_addr_t *addr);
 static void ngx_toolgate_helper_peer_idle(ngx_event_t *ev);
 static void ngx_toolgate_helper_peer_ignore(ngx_event_t *ev);
 
@@ -90,6 +91,23 @@ ngx_toolgate_helper_peer_reuse(ngx_addr_t *addr)
 }
 
 
+/* nginx calls a missing socket critical, but an absent helper is foreseen here */
+static ngx_int_t
+ngx_toolgate_helper_peer_there(ngx_addr_t *addr)
+{
+    struct sockaddr_un  *saun;
+
+    if (addr->sockaddr->sa_family != AF_UNIX) {
+        return NGX_OK;
+    }
+
+    saun = (struct sockaddr_un *) addr->sockaddr;
+
+    return access(saun->sun_path, F_OK) == -1 && ngx_errno == NGX_ENOENT
+           ? NGX_DECLINED : NGX_OK;
+}
+
+
 ngx_toolgate_helper_peer_t *
 ngx_toolgate_helper_peer_connect(ngx_addr_t *addr, ngx_log_t *log)
 {
@@ -98,6 +116,10 @@ ngx_toolgate_helper_peer_connect(ngx_addr_t *addr, ngx_log_t *log)
     ngx_connection_t            *c;
     ngx_peer_connection_t        pc;
     ngx_toolgate_helper_peer_t  *peer;
+
+    if (ngx_toolgate_helper_peer_there(addr) != NGX_OK) {
+        return NULL;
+    }
 
     /* the peer outlives the call, so it has a pool of its own */
     pool = ngx_create_pool(NGX_TOOLGATE_HELPER_POOL_SIZE, ngx_cycle->log);
