@@ -355,4 +355,5 @@ ngx_http_toolgate_exit_process(ngx_cycle_t *cycle)
     ngx_toolgate_helper_exit_worker(cycle);
     ngx_toolgate_redis_exit_worker(cycle);
     ngx_toolgate_client_exit_worker(cycle);
+    ngx_http_toolgate_auth_exit_worker();
 }

@@ -101,6 +101,9 @@ ngx_int_t ngx_http_toolgate_add_variables(ngx_conf_t *cf);
 ngx_int_t ngx_http_toolgate_finish_conf(ngx_conf_t *cf,
     ngx_http_toolgate_main_conf_t *tmcf);
 
+/* Gives back what the look-up of keys holds; at the end of a worker. */
+void ngx_http_toolgate_auth_exit_worker(void);
+
 /* The model of this name among these, or NULL. */
 ngx_http_toolgate_model_t *ngx_http_toolgate_model_get(ngx_array_t *models,
     ngx_str_t *name);

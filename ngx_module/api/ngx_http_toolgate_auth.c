@@ -10,8 +10,18 @@
 #define NGX_HTTP_TOOLGATE_KEY_LEN_MAX  512
 
 
+/* Looked for once in a worker: that costs more than the digest of a key. */
+typedef struct {
+    EVP_MD      *md;
+    EVP_MD_CTX  *ctx;
+} ngx_http_toolgate_auth_worker_t;
+
+
 static ngx_int_t ngx_http_toolgate_auth_digest(ngx_str_t *value,
     u_char sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN]);
+
+
+static ngx_http_toolgate_auth_worker_t  ngx_http_toolgate_auth_worker;
 
 
 ngx_http_toolgate_key_t *
@@ -72,30 +82,40 @@ ngx_http_toolgate_auth(ngx_http_request_t *r, ngx_uint_t scope, const char **cod
 }
 
 
-/* The algorithm and the context are looked for once in a process: that costs more
- * than the digest of a key. */
 static ngx_int_t
 ngx_http_toolgate_auth_digest(ngx_str_t *value,
     u_char sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN])
 {
-    static EVP_MD      *md;
-    static EVP_MD_CTX  *ctx;
+    ngx_http_toolgate_auth_worker_t  *w = &ngx_http_toolgate_auth_worker;
 
-    if (md == NULL) {
-        md = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (w->md == NULL) {
+        w->md = EVP_MD_fetch(NULL, "SHA256", NULL);
     }
 
-    if (ctx == NULL) {
-        ctx = EVP_MD_CTX_new();
+    if (w->ctx == NULL) {
+        w->ctx = EVP_MD_CTX_new();
     }
 
-    if (md == NULL || ctx == NULL
-        || EVP_DigestInit_ex(ctx, md, NULL) != 1
-        || EVP_DigestUpdate(ctx, value->data, value->len) != 1
-        || EVP_DigestFinal_ex(ctx, sha256, NULL) != 1)
+    if (w->md == NULL || w->ctx == NULL
+        || EVP_DigestInit_ex(w->ctx, w->md, NULL) != 1
+        || EVP_DigestUpdate(w->ctx, value->data, value->len) != 1
+        || EVP_DigestFinal_ex(w->ctx, sha256, NULL) != 1)
     {
         return NGX_ERROR;
     }
 
     return NGX_OK;
+}
+
+
+void
+ngx_http_toolgate_auth_exit_worker(void)
+{
+    ngx_http_toolgate_auth_worker_t  *w = &ngx_http_toolgate_auth_worker;
+
+    EVP_MD_CTX_free(w->ctx);
+    EVP_MD_free(w->md);
+
+    w->ctx = NULL;
+    w->md = NULL;
 }
