@@ -22,8 +22,12 @@ static ngx_int_t ngx_http_toolgate_turn_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_toolgate_turn_hold(ngx_http_toolgate_turn_t *turn,
     ngx_pool_t *pool, ngx_chain_t *in);
+static ngx_int_t ngx_http_toolgate_turn_offer(ngx_http_toolgate_turn_t *turn);
 static ngx_int_t ngx_http_toolgate_turn_done(ngx_http_request_t *r, void *data,
     ngx_int_t rc);
+static void ngx_http_toolgate_turn_end(ngx_http_toolgate_turn_t *turn,
+    ngx_uint_t whole);
+static ngx_uint_t ngx_http_toolgate_turn_delayed(ngx_http_toolgate_turn_t *turn);
 static void ngx_http_toolgate_turn_close(ngx_event_t *ev);
 static void ngx_http_toolgate_turn_release(ngx_http_toolgate_turn_t *turn);
 static void ngx_http_toolgate_turn_quiet(void *data);
@@ -241,6 +245,14 @@ ngx_http_toolgate_turn_header_filter(ngx_http_request_t *r)
         return ngx_http_next_header_filter(r);
     }
 
+    if (r->upstream && !r->upstream->cacheable && !r->upstream->store) {
+
+        /* "proxy_buffering on", the default, would keep the events of a background
+         * subrequest until the last has come */
+
+        r->upstream->buffering = 0;
+    }
+
     if (r == turn->subrequest && turn->state == NGX_HTTP_TOOLGATE_TURN_WAITING) {
         turn->state = NGX_HTTP_TOOLGATE_TURN_RECEIVING;
         turn->status = r->headers_out.status;
@@ -256,9 +268,6 @@ ngx_http_toolgate_turn_header_filter(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_toolgate_turn_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
-    ngx_int_t                  rc;
-    ngx_buf_t                 *b;
-    ngx_chain_t               *cl;
     ngx_http_toolgate_turn_t  *turn;
 
     if (r == r->main) {
@@ -272,7 +281,14 @@ ngx_http_toolgate_turn_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     }
 
     if (r != turn->subrequest) {
-        /* a turn that was ended early and could not be stopped */
+
+        /* a turn that was ended early and could not be stopped: nginx waits for
+         * what is not taken */
+
+        for ( /* void */ ; in; in = in->next) {
+            in->buf->pos = in->buf->last;
+        }
+
         return NGX_OK;
     }
 
@@ -281,6 +297,18 @@ ngx_http_toolgate_turn_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
     if (ngx_http_toolgate_turn_hold(turn, r->pool, in) != NGX_OK) {
         return NGX_ERROR;
     }
+
+    return ngx_http_toolgate_turn_offer(turn);
+}
+
+
+/* NGX_AGAIN: the owner does not take all of it now. */
+static ngx_int_t
+ngx_http_toolgate_turn_offer(ngx_http_toolgate_turn_t *turn)
+{
+    ngx_int_t     rc;
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
 
     while (turn->held) {
         cl = turn->held;
@@ -315,7 +343,7 @@ ngx_http_toolgate_turn_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
         }
 
         turn->held = cl->next;
-        ngx_free_chain(r->pool, cl);
+        ngx_free_chain(turn->subrequest->pool, cl);
     }
 
     return NGX_OK;
@@ -360,8 +388,12 @@ ngx_http_toolgate_turn_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
         return NGX_OK;
     }
 
+    if (r->buffered && (rc == NGX_OK || rc == NGX_AGAIN)) {
+        /* of a file, say: nginx goes on with it when what is held was taken */
+        return NGX_OK;
+    }
+
     turn->live = 0;
-    ngx_http_toolgate_turn_quiet(turn);
 
     if (ngx_http_toolgate_turn_over(turn)) {
         return NGX_OK;
@@ -369,6 +401,7 @@ ngx_http_toolgate_turn_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
 
     if (r->connection->error) {
         /* the client is gone: let nginx tear all of it down */
+        ngx_http_toolgate_turn_quiet(turn);
         return rc;
     }
 
@@ -377,28 +410,75 @@ ngx_http_toolgate_turn_done(ngx_http_request_t *r, void *data, ngx_int_t rc)
                                                          : NGX_HTTP_BAD_GATEWAY;
     }
 
-    turn->state = (rc == NGX_OK && turn->last && !turn->given_up)
-                  ? NGX_HTTP_TOOLGATE_TURN_WHOLE
-                  : NGX_HTTP_TOOLGATE_TURN_BROKEN;
+    if (turn->held && (rc == NGX_OK || rc == NGX_AGAIN)) {
+        /* the client is slow: turn_wake takes the rest, without nginx */
+        return NGX_OK;
+    }
 
-    turn->owner->ended(turn);
+    ngx_http_toolgate_turn_end(turn, rc == NGX_OK && turn->last);
 
     return NGX_OK;
+}
+
+
+static void
+ngx_http_toolgate_turn_end(ngx_http_toolgate_turn_t *turn, ngx_uint_t whole)
+{
+    ngx_http_toolgate_turn_quiet(turn);
+
+    turn->state = (whole && !turn->given_up) ? NGX_HTTP_TOOLGATE_TURN_WHOLE
+                                             : NGX_HTTP_TOOLGATE_TURN_BROKEN;
+    turn->owner->ended(turn);
 }
 
 
 void
 ngx_http_toolgate_turn_wake(ngx_http_toolgate_turn_t *turn)
 {
-    if (turn->held == NULL || turn->is_posted
-        || ngx_http_toolgate_turn_over(turn))
-    {
+    if (turn->subrequest == NULL || ngx_http_toolgate_turn_over(turn)) {
+        return;
+    }
+
+    if (!turn->live) {
+        if (ngx_http_toolgate_turn_offer(turn) == NGX_OK) {
+            ngx_http_toolgate_turn_end(turn, turn->last);
+        }
+
+        return;
+    }
+
+    if (ngx_http_toolgate_turn_delayed(turn)) {
+        (void) ngx_http_post_request(turn->subrequest, NULL);
+        return;
+    }
+
+    if (turn->held == NULL || turn->is_posted) {
         return;
     }
 
     turn->is_posted = 1;
 
     (void) ngx_http_post_request(turn->subrequest, &turn->posted);
+}
+
+
+/*
+ * "limit_req" in the model's location sets the timer of the client's connection
+ * and waits for it, but that event goes to the main request. What nginx calls
+ * too early looks for itself and waits on.
+ */
+static ngx_uint_t
+ngx_http_toolgate_turn_delayed(ngx_http_toolgate_turn_t *turn)
+{
+    ngx_http_request_t  *sr;
+
+    sr = turn->subrequest;
+
+    return turn->state == NGX_HTTP_TOOLGATE_TURN_WAITING
+           && sr->upstream == NULL
+           && !sr->connection->write->delayed
+           && sr->write_event_handler != ngx_http_handler
+           && sr->write_event_handler != ngx_http_core_run_phases;
 }
 
 

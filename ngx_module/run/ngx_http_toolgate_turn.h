@@ -70,7 +70,8 @@ ngx_int_t ngx_http_toolgate_turn_start(ngx_http_request_t *r,
     ngx_http_toolgate_turn_t *turn, ngx_str_t *location, ngx_chain_t *body,
     off_t length, ngx_uint_t stream);
 
-/* The owner has room again: what was held is offered anew. */
+/* The owner has room: what was held is offered anew. Called whenever the main
+ * request's handler has run, from there. */
 void ngx_http_toolgate_turn_wake(ngx_http_toolgate_turn_t *turn);
 
 /* Ends the exchange with the model at once. ended is not called. */

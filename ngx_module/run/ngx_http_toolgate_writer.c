@@ -37,6 +37,11 @@ ngx_http_toolgate_writer_start(ngx_http_toolgate_writer_t *w, ngx_uint_t status,
     w->started = 1;
     w->events = event_stream ? 1 : 0;
 
+    /* as for what nginx proxies without buffering: the timer of a limited rate is
+     * the connection's, and the subrequest that reads from the model deletes it */
+    r->limit_rate = 0;
+    r->limit_rate_set = 1;
+
     r->headers_out.status = status;
     r->headers_out.content_type = *content_type;
     r->headers_out.content_type_len = content_type->len;
