@@ -16,8 +16,8 @@
 
 
 #define NGX_TOOLGATE_CURL_MAX_TRANSFERS    512     /* at one time in a worker */
-#define NGX_TOOLGATE_CURL_MAX_IDLE         64      /* kept connections */
-#define NGX_TOOLGATE_CURL_MAX_FREE         64      /* kept easy handles */
+#define NGX_TOOLGATE_CURL_MAX_IDLE         256     /* kept connections */
+#define NGX_TOOLGATE_CURL_MAX_FREE         256     /* kept easy handles */
 
 typedef struct ngx_toolgate_transfer_s  ngx_toolgate_transfer_t;
 
