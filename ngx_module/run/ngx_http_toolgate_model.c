@@ -8,8 +8,6 @@
 #include "tg_clean.h"
 
 
-#define NGX_HTTP_TOOLGATE_VENDOR_MESSAGE_CHARS  500
-
 
 static void ngx_http_toolgate_model_head(ngx_http_toolgate_turn_t *turn);
 static ngx_int_t ngx_http_toolgate_model_take(ngx_http_toolgate_turn_t *turn,
@@ -19,6 +17,7 @@ static tg_rc_e ngx_http_toolgate_model_event(void *ctx,
     const tg_sse_event_t *event);
 static ngx_int_t ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
     const tg_delta_news_t *news);
+static ngx_uint_t ngx_http_toolgate_model_answered(tg_delta_t *delta);
 static void ngx_http_toolgate_model_vendor_message(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure);
 
@@ -234,7 +233,8 @@ ngx_http_toolgate_model_failure(ngx_http_toolgate_run_t *run,
 
         if (run->turn.state == NGX_HTTP_TOOLGATE_TURN_WHOLE
             && !run->parse_failed
-            && tg_delta_whole(&run->delta, tg_buf_get(&run->whole)) == TG_OK)
+            && tg_delta_whole(&run->delta, tg_buf_get(&run->whole)) == TG_OK
+            && ngx_http_toolgate_model_answered(&run->delta))
         {
             ngx_memzero(&news, sizeof(news));
             news.content = tg_buf_get(&run->delta.content);
@@ -265,6 +265,15 @@ ngx_http_toolgate_model_failure(ngx_http_toolgate_run_t *run,
     }
 
     return code;
+}
+
+
+/* Whether there is any answer in a whole JSON object: {"choices":[]} has none. */
+static ngx_uint_t
+ngx_http_toolgate_model_answered(tg_delta_t *delta)
+{
+    return delta->has_content || delta->has_refusal || delta->call_count
+           || delta->finish_reason[0];
 }
 
 
@@ -328,16 +337,18 @@ ngx_http_toolgate_model_vendor_message(ngx_http_toolgate_run_t *run,
     message = tg_json_get_string(error, "message");
     code = tg_json_get_string(error, "code");
 
-    tg_buf_init(&text, 8 * NGX_HTTP_TOOLGATE_VENDOR_MESSAGE_CHARS);
+    tg_buf_init(&text, 8 * NGX_HTTP_TOOLGATE_VENDOR_CHARS);
 
     if (message.len) {
         tg_buf_cstr(&text, "The model refused the request: ");
-        tg_clean_value(message, NGX_HTTP_TOOLGATE_VENDOR_MESSAGE_CHARS - 100,
+        tg_clean_value(message, NGX_HTTP_TOOLGATE_VENDOR_CHARS
+                                - NGX_HTTP_TOOLGATE_VENDOR_CODE_CHARS
+                                - sizeof("The model refused the request: ()"),
                        &text);
 
         if (code.len) {
             tg_buf_cstr(&text, " (");
-            tg_clean_value(code, 64, &text);
+            tg_clean_value(code, NGX_HTTP_TOOLGATE_VENDOR_CODE_CHARS, &text);
             tg_buf_char(&text, ')');
         }
 

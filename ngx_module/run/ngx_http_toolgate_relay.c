@@ -7,6 +7,11 @@
 
 #include "ngx_http_toolgate_run.h"
 
+#include "tg_clean.h"
+
+
+#define NGX_HTTP_TOOLGATE_RELAY_ERROR_MAX  4096    /* bytes passed on as they are */
+
 
 static void ngx_http_toolgate_relay_head(ngx_http_toolgate_turn_t *turn);
 static ngx_int_t ngx_http_toolgate_relay_take(ngx_http_toolgate_turn_t *turn,
@@ -22,6 +27,8 @@ static ngx_int_t ngx_http_toolgate_relay_begin(ngx_http_toolgate_run_t *run,
     off_t length);
 static ngx_int_t ngx_http_toolgate_relay_answer(ngx_http_toolgate_run_t *run);
 static ngx_int_t ngx_http_toolgate_relay_refusal(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_relay_error(ngx_http_toolgate_run_t *run,
+    json_t *error, tg_buf_t *out);
 
 
 const ngx_http_toolgate_turn_owner_t  ngx_http_toolgate_relay_owner = {
@@ -354,40 +361,98 @@ ngx_http_toolgate_relay_answer(ngx_http_toolgate_run_t *run)
 }
 
 
-/* A vendor's refusal of the caller's content: status and error object as they
- * are, when they are JSON within the bound. */
+/* A vendor's refusal of the caller's content: status and error object as they are,
+ * in the vendor's own bytes when they are short and clean. */
 static ngx_int_t
 ngx_http_toolgate_relay_refusal(ngx_http_toolgate_run_t *run)
 {
-    json_t           *root;
-    tg_str_t          text;
+    json_t           *root, *error;
+    tg_buf_t          text;
+    ngx_int_t         rc;
     ngx_str_t         type = ngx_string("application/json");
-    tg_json_error_t   error;
+    tg_json_error_t   ignored;
 
     if (run->writer.started || run->parse_failed) {
         return NGX_DECLINED;
     }
 
-    text = tg_buf_get(&run->whole);
-    root = tg_json_load(text, &error);
+    root = tg_json_load(tg_buf_get(&run->whole), &ignored);
+    error = json_object_get(root, "error");
 
-    if (!json_is_object(json_object_get(root, "error"))) {
+    if (!json_is_object(error)) {
         json_decref(root);
         return NGX_DECLINED;
     }
 
+    tg_buf_init(&text, NGX_HTTP_TOOLGATE_ERROR_BODY_MAX);
+    ngx_http_toolgate_relay_error(run, error, &text);
     json_decref(root);
 
-    if (ngx_http_toolgate_writer_start(&run->writer, run->turn.status, &type,
-                                       (off_t) text.len, 0)
-        != NGX_OK
-        || ngx_http_toolgate_writer_add(&run->writer, text.data, text.len)
-           != NGX_OK)
+    rc = NGX_DECLINED;
+
+    if (text.error == TG_OK
+        && ngx_http_toolgate_writer_start(&run->writer, run->turn.status, &type,
+                                          (off_t) text.len, 0) == NGX_OK
+        && ngx_http_toolgate_writer_add(&run->writer, text.data, text.len)
+           == NGX_OK)
     {
-        return NGX_DECLINED;
+        ngx_http_toolgate_writer_end(&run->writer);
+        rc = NGX_OK;
     }
 
-    ngx_http_toolgate_writer_end(&run->writer);
+    tg_buf_free(&text);
 
-    return NGX_OK;
+    return rc;
+}
+
+
+static void
+ngx_http_toolgate_relay_error(ngx_http_toolgate_run_t *run, json_t *error,
+    tg_buf_t *out)
+{
+    json_t      *value;
+    tg_buf_t     text, message;
+    tg_str_t     given;
+    ngx_uint_t   i;
+
+    static const char *const  keys[] = { "type", "param", "code", NULL };
+
+    given = tg_json_get_string(error, "message");
+
+    tg_buf_init(&message, 8 * NGX_HTTP_TOOLGATE_VENDOR_CHARS);
+    tg_clean_value(given, NGX_HTTP_TOOLGATE_VENDOR_CHARS, &message);
+
+    if (run->whole.len <= NGX_HTTP_TOOLGATE_RELAY_ERROR_MAX
+        && tg_str_eq(given, tg_buf_get(&message)))
+    {
+        tg_buf_str(out, tg_buf_get(&run->whole));
+        tg_buf_free(&message);
+        return;
+    }
+
+    tg_buf_init(&text, 8 * NGX_HTTP_TOOLGATE_VENDOR_CHARS);
+    tg_buf_cstr(out, "{\"error\":{\"message\":");
+    tg_buf_json_string(out, tg_buf_get(&message));
+
+    for (i = 0; keys[i]; i++) {
+        value = json_object_get(error, keys[i]);
+        tg_buf_printf(out, ",\"%s\":", keys[i]);
+
+        if (json_is_string(value)) {
+            tg_buf_reset(&text);
+            tg_clean_value(tg_json_get_string(error, keys[i]),
+                           NGX_HTTP_TOOLGATE_VENDOR_CODE_CHARS, &text);
+            tg_buf_json_string(out, tg_buf_get(&text));
+
+        } else if (json_is_number(value)) {
+            tg_json_dump(value, out);
+
+        } else {
+            tg_buf_cstr(out, "null");
+        }
+    }
+
+    tg_buf_cstr(out, "}}");
+    tg_buf_free(&message);
+    tg_buf_free(&text);
 }

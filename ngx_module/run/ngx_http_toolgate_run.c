@@ -479,9 +479,10 @@ ngx_http_toolgate_run_ping(ngx_event_t *ev)
 
     ngx_add_timer(ev, run->location->sse_ping);
 
-    /* a client that does not read needs no proof of life */
+    /* a client that does not read needs no proof of life, and nothing follows
+     * [DONE] */
 
-    if (run->writer.unsent) {
+    if (run->writer.unsent || run->relay_done) {
         return;
     }
 

@@ -22,6 +22,8 @@
 
 #define NGX_HTTP_TOOLGATE_ERROR_BODY_MAX   (64 * 1024)       /* kept of a vendor's */
 #define NGX_HTTP_TOOLGATE_RELAY_BODY_MAX   (32 * 1024 * 1024) /* when rewritten */
+#define NGX_HTTP_TOOLGATE_VENDOR_CHARS     500        /* of a vendor's message */
+#define NGX_HTTP_TOOLGATE_VENDOR_CODE_CHARS 64
 #define NGX_HTTP_TOOLGATE_RUN_STEPS_MAX    512
 
 typedef enum {
