@@ -20,6 +20,7 @@ HELPER   := $(wildcard helper/*.c helper/*/*.c)
 HELPER_H := $(wildcard helper/*.h helper/*/*.h)
 
 core_o   := $(CORE:%.c=$(OUT)/%.o)
+core_fuzz := $(CORE:%.c=$(OUT)/fuzz/%.o)
 core_san := $(CORE:%.c=$(OUT)/san/%.o)
 unit_bin := $(UNIT:t/unit/%.c=$(OUT)/unit/%)
 fuzz_bin := $(FUZZ:t/fuzz/%.c=$(OUT)/fuzz/%)
@@ -53,13 +54,24 @@ $(OUT)/%.o: %.c $(CORE_H) $(HELPER_H)
 # unit tests run with ASan and UBSan by default
 $(OUT)/unit/%: t/unit/%.c $(wildcard t/unit/*.h) $(OUT)/san/libtg.a
 	@mkdir -p $(@D)
-	$(CC) $(CSTD) $(WARN) $(SAN) -D_GNU_SOURCE -Icore -It/unit $< $(OUT)/san/libtg.a -o $@ -lcmocka $(LIBS) -lm
+	$(CC) $(CSTD) $(WARN) $(SAN) -D_GNU_SOURCE -Icore -Ihelper -It/unit $< $(OUT)/san/libtg.a -o $@ -lcmocka $(LIBS) -lm
 
-# libFuzzer: core is compiled in with coverage
-$(OUT)/fuzz/%: t/fuzz/%.c $(CORE) $(CORE_H)
+# takes the helper's pure parts in as source
+$(OUT)/unit/test_helper: $(HELPER) $(HELPER_H)
+
+# libFuzzer: core is compiled once, with coverage, for all of them
+$(OUT)/fuzz/%.o: %.c $(CORE_H)
 	@mkdir -p $(@D)
-	clang $(CSTD) -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-	    -D_GNU_SOURCE -Icore $< $(CORE) -o $@ $(LIBS) -lm
+	clang $(CSTD) $(SAN) -fsanitize=fuzzer-no-link -Icore -c $< -o $@
+
+$(OUT)/fuzz/libtg.a: $(core_fuzz)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(OUT)/fuzz/%: t/fuzz/%.c $(OUT)/fuzz/libtg.a
+	@mkdir -p $(@D)
+	clang $(CSTD) $(SAN) -fsanitize=fuzzer -D_GNU_SOURCE -Icore $< \
+	    $(OUT)/fuzz/libtg.a -o $@ $(LIBS) -lm
 
 $(OUT)/tg-probe: $(probe_o) $(OUT)/libtg.a
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS) -lm
