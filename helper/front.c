@@ -16,6 +16,7 @@
 #define TGD_BACKLOG       511
 #define TGD_MMAP_FROM     (128 * 1024)
 #define TGD_EXIT_GRACE_MS 1000
+#define TGD_DOUBT_MS      1000     /* from a failed start to the next self-test */
 
 
 static void
@@ -128,6 +129,20 @@ front_retest(void *data)
 }
 
 
+/* a sandbox could not be made: what was proven may hold no longer */
+static void
+front_doubt(void *data)
+{
+    tgd_front_t  *front;
+
+    front = data;
+    if (!front->selftest.running && !front->doubt) {
+        front->doubt = true;
+        tgd_timer_set(&front->loop, &front->retest, TGD_DOUBT_MS);
+    }
+}
+
+
 /* a self-test is over; after the first one the door is opened */
 static void
 front_tested(void *data)
@@ -141,6 +156,7 @@ front_tested(void *data)
     }
 
     front->isolation = front->testing;
+    front->doubt = false;
     tgd_timer_set(&front->loop, &front->retest, TGD_RETEST_MS);
 
     if (front->socket == -1) {
@@ -228,6 +244,7 @@ front_init(tgd_front_t *front, const tgd_conf_t *conf, int socket, int launcher,
 
     front->registry.facts_known = front_facts;
     front->registry.launcher_gone = front_launcher_gone;
+    front->registry.start_failed = front_doubt;
     front->registry.data = front;
 
     tgd_queue_init(&front->queue, tgd_run_start, tgd_run_blocked);

@@ -39,6 +39,7 @@ struct tgd_front_s {
     tgd_conn_t        *conns;
     size_t             conn_count;
     tgd_msec_t         refused_logged;
+    bool               doubt;         /* a self-test is due for a failed start */
     bool               stopping;
     bool               cancelled;     /* the drain time is over */
     int                exit_code;

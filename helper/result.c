@@ -1,13 +1,12 @@
 /*
- * The answer of a run of run_command: how it ended, what it wrote, which limit was
- * hit. Built so that it always fits one record.
+ * The answer of a run of run_command and its line in the log: how it ended, what it
+ * wrote, which limit was hit. Built so that it always fits one record.
  */
 
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "run.h"
-#include "tg_clean.h"
 #include "tg_frame.h"
 
 
@@ -190,4 +189,25 @@ tgd_run_result(const tgd_run_t *run, tg_buf_t *out)
         tg_buf_reset(out);
         append_result(run, TGD_PREVIEW_CHARS, out);
     }
+}
+
+
+void
+tgd_run_log(const tgd_run_t *run)
+{
+    int  code;
+
+    code = run->error.type != NULL || !run->has_status ? -1
+           : WIFEXITED(run->status) ? WEXITSTATUS(run->status)
+           : 128 + WTERMSIG(run->status);
+
+    tgd_log(TGD_LOG_INFO, "call", "\"tool\":\"run_command\",\"inv\":\"%.*s\","
+            "\"acct\":\"%.12s\",\"sandbox\":\"%s\",\"dur_ms\":%lld,\"exit\":%d,"
+            "\"timed_out\":%s,\"cancelled\":%s,\"error\":\"%s\",\"bytes_out\":%llu",
+            (int) run->call.invocation_id.len, run->call.invocation_id.data,
+            run->account, run->sandbox_id, (long long) run->duration_ms, code,
+            run->timed_out ? "true" : "false", run->cancelled ? "true" : "false",
+            run->error.type == NULL ? "" : run->error.type,
+            (unsigned long long) (run->streams[0].output.bytes
+                                  + run->streams[1].output.bytes));
 }

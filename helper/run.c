@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "run.h"
@@ -418,27 +417,6 @@ run_flush(tgd_run_t *run)
 }
 
 
-static void
-run_log(const tgd_run_t *run)
-{
-    int  code;
-
-    code = run->error.type != NULL || !run->has_status ? -1
-           : WIFEXITED(run->status) ? WEXITSTATUS(run->status)
-           : 128 + WTERMSIG(run->status);
-
-    tgd_log(TGD_LOG_INFO, "call", "\"tool\":\"run_command\",\"inv\":\"%.*s\","
-            "\"acct\":\"%.12s\",\"sandbox\":\"%s\",\"dur_ms\":%lld,\"exit\":%d,"
-            "\"timed_out\":%s,\"cancelled\":%s,\"error\":\"%s\",\"bytes_out\":%llu",
-            (int) run->call.invocation_id.len, run->call.invocation_id.data,
-            run->account, run->sandbox_id, (long long) run->duration_ms, code,
-            run->timed_out ? "true" : "false", run->cancelled ? "true" : "false",
-            run->error.type == NULL ? "" : run->error.type,
-            (unsigned long long) (run->streams[0].output.bytes
-                                  + run->streams[1].output.bytes));
-}
-
-
 /* the one end of a run: everything is given back, the owner is told, all is freed */
 static void
 run_finish(tgd_run_t *run)
@@ -457,7 +435,7 @@ run_finish(tgd_run_t *run)
         run->session = NULL;
     }
 
-    run_log(run);
+    tgd_run_log(run);
 
     if (run->owner != NULL) {
         tg_buf_init(&result, TGD_RUN_RESULT_MAX);

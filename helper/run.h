@@ -106,4 +106,7 @@ void tgd_run_resume(tgd_run_t *run);
 /* result.c: the answer of a run that is over. */
 void tgd_run_result(const tgd_run_t *run, tg_buf_t *out);
 
+/* result.c: its line in the log, without content. */
+void tgd_run_log(const tgd_run_t *run);
+
 #endif /* TGD_RUN_H */

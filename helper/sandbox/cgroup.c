@@ -11,48 +11,13 @@
 #include <unistd.h>
 
 #include "sandbox/cgroup.h"
+#include "sandbox/cgroup_find.h"
 
 
-#define TGD_CGROUP_TEXT_MAX   (64 * 1024)
 #define TGD_CGROUP_TRIES      50        /* 10 ms each: dying processes need a moment */
-#define TGD_CGROUP_PATH_MAX   4096
 #define TGD_CPU_PERIOD_US     100000
 
 static const char  *kind_names[TGD_CGROUP_KINDS] = { "memory", "pids", "cpu" };
-
-
-/* reads a small file whole, with a final NUL; the caller frees */
-static char *
-read_text(int dir, const char *path)
-{
-    int      fd;
-    char    *text;
-    size_t   len;
-    ssize_t  n;
-
-    fd = openat(dir, path, O_RDONLY|O_CLOEXEC);
-    if (fd == -1) {
-        return NULL;
-    }
-
-    text = malloc(TGD_CGROUP_TEXT_MAX + 1);
-    len = 0;
-
-    while (text != NULL && len < TGD_CGROUP_TEXT_MAX) {
-        n = read(fd, text + len, TGD_CGROUP_TEXT_MAX - len);
-        if (n <= 0) {
-            break;
-        }
-        len += (size_t) n;
-    }
-
-    (void) close(fd);
-    if (text != NULL) {
-        text[len] = '\0';
-    }
-
-    return text;
-}
 
 
 static int
@@ -75,136 +40,6 @@ write_text(int dir, const char *path, const char *text)
 }
 
 
-/* true when word is one of the comma-separated words of list */
-static bool
-has_word(const char *list, const char *word)
-{
-    size_t       n;
-    const char  *p;
-
-    n = strlen(word);
-    for (p = list; *p != '\0'; p++) {
-        if (strncmp(p, word, n) == 0 && (p[n] == ',' || p[n] == '\0')) {
-            return true;
-        }
-        p += strcspn(p, ",");
-        if (*p == '\0') {
-            break;
-        }
-    }
-
-    return false;
-}
-
-
-/* mount point and root of the hierarchy of a controller (NULL: the v2 tree) */
-static bool
-find_mount(const char *mountinfo, const char *controller, char *point, char *root)
-{
-    char         line[2 * TGD_CGROUP_PATH_MAX], *tail;
-    char         type[64], source[256], super[256];
-    size_t       n;
-    const char  *p;
-
-    for (p = mountinfo; *p != '\0'; p += n + (p[n] == '\n')) {
-        n = strcspn(p, "\n");
-        if (n >= sizeof(line)) {
-            continue;
-        }
-        memcpy(line, p, n);
-        line[n] = '\0';
-
-        tail = strstr(line, " - ");
-        if (tail == NULL
-            || sscanf(tail, " - %63s %255s %255s", type, source, super) != 3
-            || sscanf(line, "%*s %*s %*s %4095s %4095s", root, point) != 2)
-        {
-            continue;
-        }
-
-        if (controller == NULL ? strcmp(type, "cgroup2") == 0
-                               : strcmp(type, "cgroup") == 0 && has_word(super, controller))
-        {
-            return true;
-        }
-    }
-
-    return false;
-}
-
-
-/* our own path in a hierarchy, from /proc/self/cgroup */
-static bool
-find_self(const char *cgroups, const char *controller, char *path)
-{
-    int          at;
-    char         names[256];
-    size_t       n;
-    unsigned     id;
-    const char  *p;
-
-    for (p = cgroups; *p != '\0'; p += n + (p[n] == '\n')) {
-        n = strcspn(p, "\n");
-        names[0] = '\0';
-
-        if (sscanf(p, "%u:%n", &id, &at) != 1) {
-            continue;
-        }
-
-        if (p[at] != ':') {
-            if (sscanf(p + at, "%255[^:]", names) != 1) {
-                continue;
-            }
-        }
-
-        at += (int) strlen(names);
-        if ((controller == NULL && names[0] == '\0' && id == 0)
-            || (controller != NULL && has_word(names, controller)))
-        {
-            if (n < (size_t) at + 1 || n - (size_t) at - 1 >= TGD_CGROUP_PATH_MAX) {
-                return false;
-            }
-            memcpy(path, p + at + 1, n - (size_t) at - 1);
-            path[n - (size_t) at - 1] = '\0';
-            return true;
-        }
-    }
-
-    return false;
-}
-
-
-/* opens the directory of our own group in the hierarchy, or -1 */
-static int
-open_self(const char *mountinfo, const char *cgroups, const char *controller,
-    char *where)
-{
-    int          n;
-    char         point[TGD_CGROUP_PATH_MAX], root[TGD_CGROUP_PATH_MAX];
-    char         path[TGD_CGROUP_PATH_MAX];
-    size_t       len;
-    const char  *rest;
-
-    if (!find_mount(mountinfo, controller, point, root)
-        || !find_self(cgroups, controller, path))
-    {
-        return -1;
-    }
-
-    /* a container may see a part of the hierarchy only */
-    len = strcmp(root, "/") == 0 ? 0 : strlen(root);
-    rest = strncmp(path, root, len) == 0 ? path + len : path;
-
-    n = snprintf(where, TGD_CGROUP_PATH_MAX, "%s%s%s", point, *rest == '/' ? "" : "/",
-                 rest);
-    if (n < 0 || n >= TGD_CGROUP_PATH_MAX) {
-        return -1;
-    }
-
-    return open(where, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
-}
-
-
 static void
 kill_group(int dir)
 {
@@ -214,7 +49,7 @@ kill_group(int dir)
     /* one write where the kernel has it, else one by one */
     (void) write_text(dir, "cgroup.kill", "1");
 
-    text = read_text(dir, "cgroup.procs");
+    text = tgd_cgroup_text(dir, "cgroup.procs");
     if (text == NULL) {
         return;
     }
@@ -278,7 +113,7 @@ remove_recorded(const char *name, int state_dir, const char *record)
     int    parent;
     char  *text, *line, *next, *slash;
 
-    text = read_text(state_dir, record);
+    text = tgd_cgroup_text(state_dir, record);
 
     for (line = text; line != NULL && *line != '\0'; line = next) {
         next = strchr(line, '\n');
@@ -324,7 +159,7 @@ enable_v2(int self, const char *controller)
 
     /* a group with controllers for children may hold no process: when the helper
      * has the group for itself it steps aside into a leaf */
-    procs = read_text(self, "cgroup.procs");
+    procs = tgd_cgroup_text(self, "cgroup.procs");
     (void) snprintf(pid, sizeof(pid), "%d\n%d\n", (int) getppid(), (int) getpid());
     alone = procs != NULL && strcmp(procs, pid) == 0;
     free(procs);
@@ -354,7 +189,7 @@ v2_offers(int self, const char *controller)
     char  *text, *word, *rest;
     bool   found;
 
-    text = read_text(self, "cgroup.controllers");
+    text = tgd_cgroup_text(self, "cgroup.controllers");
     found = false;
 
     for (word = text == NULL ? NULL : strtok_r(text, " \n", &rest); word != NULL;
@@ -392,8 +227,8 @@ tgd_cgroup_init(tgd_cgroup_t *cgroup, const char *name, int state_dir,
     memset(cgroup, 0, sizeof(*cgroup));
     remove_recorded(name, state_dir, record);
 
-    mountinfo = read_text(AT_FDCWD, "/proc/self/mountinfo");
-    cgroups = read_text(AT_FDCWD, "/proc/self/cgroup");
+    mountinfo = tgd_cgroup_text(AT_FDCWD, "/proc/self/mountinfo");
+    cgroups = tgd_cgroup_text(AT_FDCWD, "/proc/self/cgroup");
 
     for (i = 0; i < TGD_CGROUP_KINDS; i++) {
         cgroup->base[i] = -1;
@@ -403,9 +238,9 @@ tgd_cgroup_init(tgd_cgroup_t *cgroup, const char *name, int state_dir,
             continue;
         }
 
-        self = open_self(mountinfo, cgroups, kind_names[i], where);
+        self = tgd_cgroup_open(mountinfo, cgroups, kind_names[i], where);
         if (self == -1) {
-            self = open_self(mountinfo, cgroups, NULL, where);
+            self = tgd_cgroup_open(mountinfo, cgroups, NULL, where);
             if (self == -1 || !v2_offers(self, kind_names[i])
                 || !enable_v2(self, kind_names[i]))
             {

@@ -71,6 +71,7 @@ struct tgd_registry_s {
     size_t             gone_next;
     void             (*facts_known)(void *data);     /* may be NULL */
     void             (*launcher_gone)(void *data);
+    void             (*start_failed)(void *data);    /* of any session */
     void              *data;
 };
 
