@@ -281,7 +281,6 @@ const char *
 ngx_http_toolgate_model_status(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure)
 {
-    ngx_str_t                 *type;
     ngx_http_toolgate_turn_t  *turn;
 
     turn = &run->turn;
@@ -307,12 +306,7 @@ ngx_http_toolgate_model_status(ngx_http_toolgate_run_t *run,
 
     /* a page is from something in between, not from the vendor */
 
-    type = &turn->content_type;
-
-    if (turn->status / 100 == 4 && type->len
-        && ngx_strlcasestrn(type->data, type->data + type->len,
-                            (u_char *) "json", 4 - 1))
-    {
+    if (turn->status / 100 == 4 && ngx_http_toolgate_turn_json(turn)) {
         ngx_http_toolgate_model_vendor_message(run, failure);
         return "model_rejected_request";
     }

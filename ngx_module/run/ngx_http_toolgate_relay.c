@@ -80,10 +80,7 @@ ngx_http_toolgate_relay_take(ngx_http_toolgate_turn_t *turn, u_char *data,
         return NGX_ERROR;
 
     } else if (turn->status / 100 != 2 || run->relay_rename
-               || ngx_strlcasestrn(turn->content_type.data,
-                                   turn->content_type.data
-                                   + turn->content_type.len,
-                                   (u_char *) "json", 4 - 1) == NULL)
+               || !ngx_http_toolgate_turn_json(turn))
     {
         max = turn->status / 100 == 2 ? NGX_HTTP_TOOLGATE_RELAY_BODY_MAX
                                       : NGX_HTTP_TOOLGATE_ERROR_BODY_MAX;
@@ -348,10 +345,7 @@ ngx_http_toolgate_relay_answer(ngx_http_toolgate_run_t *run)
 
     /* only JSON is an answer of a model; a page is from something in between */
 
-    if (ngx_strlcasestrn(run->turn.content_type.data,
-                         run->turn.content_type.data
-                         + run->turn.content_type.len, (u_char *) "json", 4 - 1)
-        == NULL
+    if (!ngx_http_toolgate_turn_json(&run->turn)
         || ngx_http_toolgate_relay_begin(run, -1) != NGX_OK)
     {
         return NGX_ERROR;

@@ -81,6 +81,20 @@ void ngx_http_toolgate_turn_cancel(ngx_http_toolgate_turn_t *turn);
 ngx_str_t ngx_http_toolgate_turn_header(ngx_http_toolgate_turn_t *turn,
     const char *name);
 
+/* Whether the answer says that it is JSON; without a type it does not. */
+static inline ngx_uint_t
+ngx_http_toolgate_turn_json(ngx_http_toolgate_turn_t *turn)
+{
+    ngx_str_t  *type;
+
+    type = &turn->content_type;
+
+    return type->len >= 4
+           && ngx_strlcasestrn(type->data, type->data + type->len,
+                               (u_char *) "json", 4 - 1)
+              != NULL;
+}
+
 static inline ngx_uint_t
 ngx_http_toolgate_turn_over(ngx_http_toolgate_turn_t *turn)
 {
