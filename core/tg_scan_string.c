@@ -9,6 +9,7 @@
 #include "tg_scan_text.h"
 
 
+static const char *tg_scan_value_text(tg_scan_t *scan, const char *p, const char *end);
 static const char *tg_scan_in_text(tg_scan_t *scan, const char *p, const char *end);
 static const char *tg_scan_text_end(tg_scan_t *scan, const char *p);
 static const char *tg_scan_in_character(tg_scan_t *scan, const char *p, const char *end);
@@ -53,6 +54,34 @@ tg_scan_string_step(tg_scan_t *scan, const char *p, const char *end)
 }
 
 
+/* Text with escapes of one letter, which nobody decodes in a value. The compiler
+ * takes this for a rare case: it is where a big body spends its time. */
+static __attribute__((noinline, hot)) const char *
+tg_scan_value_text(tg_scan_t *scan, const char *p, const char *end)
+{
+    bool  escaped;
+
+    escaped = false;
+
+    for ( ;; ) {
+        p = tg_scan_text_escaped(p, end, tg_scan_unescape, &escaped);
+        p = tg_scan_text(p, end);
+
+        if (end - p < 2 || *p != '\\' || tg_scan_unescape[(uint8_t) p[1]] == 0) {
+            break;
+        }
+        p += 2;
+        escaped = true;
+    }
+
+    if (escaped) {
+        scan->escaped = true;
+    }
+
+    return p;
+}
+
+
 static const char *
 tg_scan_in_text(tg_scan_t *scan, const char *p, const char *end)
 {
@@ -60,10 +89,12 @@ tg_scan_in_text(tg_scan_t *scan, const char *p, const char *end)
     const char  *from;
 
     for ( ;; ) {
-        from = p;
-        p = tg_scan_text(p, end);
         if (scan->in_key) {
+            from = p;
+            p = tg_scan_text(p, end);
             tg_scan_key_append(&scan->keys, &scan->builder, from, (size_t) (p - from));
+        } else {
+            p = tg_scan_value_text(scan, p, end);
         }
 
         if (p == end) {

@@ -16,6 +16,9 @@
 #include "tg_utf8.h"
 
 
+#define TG_SCAN_TEXT_LONG  4    /* plain blocks after which text counts as long */
+
+
 /* Character by character; also judges what the wide versions leave. */
 static inline const char *
 tg_scan_text_narrow(const char *p, const char *end)
@@ -178,7 +181,9 @@ tg_scan_text_sse2(const char *p, const char *end)
 {
     size_t    n;
     __m128i   v;
-    uint32_t  special, high, stop, limit;
+    uint32_t  special, high, stop, limit, plain;
+
+    plain = 0;
 
     while (end - p >= 16) {
         v = _mm_loadu_si128((const __m128i *) (const void *) p);
@@ -186,9 +191,10 @@ tg_scan_text_sse2(const char *p, const char *end)
 
         if (special == 0) {
             p += 16;
+            plain++;
 
-            /* long ASCII text: four blocks, one branch */
-            while (end - p >= 64) {
+            /* ASCII that has gone on for a while may go on: four blocks, one branch */
+            while (plain >= TG_SCAN_TEXT_LONG && end - p >= 64) {
                 const __m128i  *b = (const __m128i *) (const void *) p;
 
                 v = _mm_or_si128(
@@ -197,6 +203,7 @@ tg_scan_text_sse2(const char *p, const char *end)
                     _mm_or_si128(tg_scan_text_special(_mm_loadu_si128(b + 2)),
                                  tg_scan_text_special(_mm_loadu_si128(b + 3))));
                 if (_mm_movemask_epi8(v) != 0) {
+                    plain = 0;
                     break;
                 }
                 p += 64;
@@ -218,6 +225,94 @@ tg_scan_text_sse2(const char *p, const char *end)
             return p;
         }
     }
+
+    return p;
+}
+
+
+/* 64 bytes of text, a bit for each. */
+typedef struct {
+    uint64_t  slash;     /* backslashes */
+    uint64_t  stop;      /* quotes, control characters, what is not ASCII */
+} tg_scan_text_mask_t;
+
+
+static inline tg_scan_text_mask_t
+tg_scan_text_masks(const char *p)
+{
+    unsigned             i;
+    __m128i              v, stop;
+    tg_scan_text_mask_t  mask;
+
+    mask = (tg_scan_text_mask_t) { 0 };
+
+    for (i = 0; i < 64; i += 16) {
+        v = _mm_loadu_si128((const __m128i *) (const void *) (p + i));
+        stop = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
+                            _mm_cmplt_epi8(v, _mm_set1_epi8(0x20)));
+
+        mask.slash |= (uint64_t) tg_scan_text_equal(v, '\\') << i;
+        mask.stop |= (uint64_t) (uint32_t) _mm_movemask_epi8(stop) << i;
+    }
+
+    return mask;
+}
+
+
+/*
+ * Passes over ASCII and escapes of one letter, which unescape knows, 64 bytes at a
+ * time. Returns where something else begins, or where fewer bytes are left.
+ */
+static inline const char *
+tg_scan_text_escaped(const char *p, const char *end, const char unescape[256],
+    bool *escaped)
+{
+    uint64_t             pair;
+    unsigned             n, width;
+    tg_scan_text_mask_t  mask;
+
+    while (end - p > 64 && *p >= 0) {
+        mask = tg_scan_text_masks(p);
+        width = 64;
+
+        while (mask.slash != 0) {
+            n = (unsigned) __builtin_ctzll(mask.slash);
+
+            if ((mask.stop & ((UINT64_C(1) << n) - 1)) != 0) {
+                break;
+            }
+
+            if (unescape[(uint8_t) p[n + 1]] == 0) {
+                return p + n;
+            }
+
+            /* the letter may be a quote or a backslash, and in the next 64 bytes */
+            *escaped = true;
+            pair = UINT64_C(3) << n;
+            mask.slash &= ~pair;
+            mask.stop &= ~pair;
+            width = n == 63 ? 65 : 64;
+        }
+
+        if (mask.stop != 0) {
+            return p + __builtin_ctzll(mask.stop);
+        }
+
+        p += width;
+    }
+
+    return p;
+}
+
+#else
+
+static inline const char *
+tg_scan_text_escaped(const char *p, const char *end, const char unescape[256],
+    bool *escaped)
+{
+    (void) end;
+    (void) unescape;
+    (void) escaped;
 
     return p;
 }

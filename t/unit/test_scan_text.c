@@ -1,9 +1,11 @@
 /*
- * The wide, the portable and the narrow reading of text stop at the same byte.
+ * The wide, the portable and the narrow reading of text stop at the same byte; so
+ * does the one that passes over escapes.
  */
 
 #include "scan_help.h"
 
+#include "tg_scan_internal.h"
 #include "tg_scan_text.h"
 
 
@@ -88,12 +90,84 @@ test_text_readers_agree_on_pairs(void **state)
 }
 
 
+/* Where text and escapes of one letter end, byte by byte; also says whether `at` is
+ * a place between two of them, and whether an escape comes before it. */
+static const char *
+walk_escaped(const char *p, const char *end, const char *at, bool *between, bool *escaped)
+{
+    *between = false;
+    *escaped = false;
+
+    for ( ;; ) {
+        *between |= p == at;
+        if (p < end && tg_scan_text_narrow(p, p + 1) != p) {
+            p++;
+        } else if (end - p >= 2 && *p == '\\' && tg_scan_unescape[(uint8_t) p[1]] != 0) {
+            *escaped |= p < at;
+            p += 2;
+        } else {
+            return p;
+        }
+    }
+}
+
+
+/* 64 bytes at a time: never past what is to be judged, and not stopped early. */
+static void
+test_text_escaped(void **state)
+{
+    char         text[400];
+    bool         between, escaped, said;
+    size_t       i, len, whole;
+    uint64_t     seed;
+    unsigned     round, rare;
+    const char  *stop, *got, *end;
+
+    static const char  some[] = "\\\\\\\\\\nn\"\"/btu01x \x1f\x7f\xc3\xa9";
+
+    (void) state;
+
+    seed = 362436069;
+    whole = 0;
+
+    for (round = 0; round < 60000; round++) {
+        len = 60 + next_random(&seed) % 340;
+        rare = 1 + (unsigned) (next_random(&seed) % 200);
+        for (i = 0; i < len; i++) {
+            text[i] = next_random(&seed) % rare != 0
+                      ? 'y' : some[next_random(&seed) % (sizeof(some) - 1)];
+            if (i > 0 && text[i - 1] == '\\' && next_random(&seed) % 16 != 0) {
+                text[i] = "\"\\nt"[next_random(&seed) % 4];
+            }
+        }
+
+        end = text + len;
+        said = false;
+        got = tg_scan_text_escaped(text, end, tg_scan_unescape, &said);
+        stop = walk_escaped(text, end, got, &between, &escaped);
+
+        assert_true(between);
+        assert_int_equal(said, escaped);
+        assert_true(got <= stop);
+#if defined(__SSE2__)
+        assert_true(got == stop || end - got <= 64);
+#endif
+        whole += got > text + 64;
+    }
+
+#if defined(__SSE2__)
+    assert_in_range(whole, 10000, 60000);
+#endif
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_text_readers_agree),
         cmocka_unit_test(test_text_readers_agree_on_pairs),
+        cmocka_unit_test(test_text_escaped),
     };
 
     return cmocka_run_group_tests_name("scan_text", tests, NULL, NULL);
