@@ -142,3 +142,27 @@ toolgate_zone other 1m;
 --- must_die
 --- error_log
 "toolgate_zone" directive is duplicate
+
+
+
+=== TEST 15: rules of a grant at the limit
+--- catalog eval
+my $rules = "x" x 4000;
+qq({"tools":[{"name":"t","description":"d","config":{"method":"GET","url":"https://api.example.com/x",)
+. qq("parameters":{"type":"object","properties":{},"additionalProperties":false}}}],)
+. qq("agents":[{"name":"a","model":"m","instructions":"x","tools":{"http":[{"tool":"t","rules":"$rules"}]}}]})
+--- request
+GET /v1/models/a
+--- response_body_like: "id":"a"
+
+
+
+=== TEST 16: rules of a grant one past it
+--- catalog eval
+my $rules = "x" x 4001;
+qq({"tools":[{"name":"t","description":"d","config":{"method":"GET","url":"https://api.example.com/x",)
+. qq("parameters":{"type":"object","properties":{},"additionalProperties":false}}}],)
+. qq("agents":[{"name":"a","model":"m","instructions":"x","tools":{"http":[{"tool":"t","rules":"$rules"}]}}]})
+--- must_die
+--- error_log eval
+[qr/rules_too_long.*\/agents\/0\/tools\/http\/0.* in \S*catalog\.json:1/]

@@ -164,3 +164,42 @@ GET /v1/models
 Authorization: Bearer tools-key-0123456789
 --- error_code: 403
 --- response_body_like: "type":"permission_error","code":"insufficient_scope"
+
+
+
+=== TEST 13: a key that is bound to one account
+--- catalog eval
+use Digest::SHA 'sha256_hex';
+'{"agents":[{"name":"a","model":"m","instructions":"x"}],"api_keys":[{"name":"k","sha256":"'
+. sha256_hex("bound-key-0123456789") . '","scopes":["run"],"account_id":"acme"}]}'
+--- request eval
+my $m = '"model":"a","messages":[{"role":"user","content":"x"}]';
+["POST /v1/chat/completions\n{$m}", "POST /v1/chat/completions\n{$m,\"account_id\":\"acme\"}",
+ "POST /v1/chat/completions\n{$m,\"account_id\":\"other\"}"]
+--- more_headers
+Authorization: Bearer bound-key-0123456789
+Content-Type: application/json
+--- error_code eval
+[200, 200, 403]
+--- response_body_like eval
+[qr/"content":"hello"/, qr/"content":"hello"/,
+ qr/"type":"permission_error","code":"account_mismatch"/]
+
+
+
+=== TEST 14: a body that does not come
+--- api: client_body_timeout 300ms;
+--- raw_request eval
+["POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer $ToolgateTest::KEY\r\n"
+ . "Content-Type: application/json\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{\"model\":"]
+--- error_code: 408
+--- response_body_like: "code":"request_timeout"
+
+
+
+=== TEST 15: what is not built yet says so
+--- request
+POST /v1/embeddings
+{}
+--- error_code: 501
+--- response_body_like: "type":"api_error","code":"not_implemented"
