@@ -1,6 +1,7 @@
 // The worker around the calls: cancel, many at once, too few connections, reload.
 
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import test from 'node:test';
 import assert from 'node:assert/strict';
@@ -68,16 +69,19 @@ export function workerCases({ probe, certs, zone, deaf, dir, module }) {
       answer: ({ socket }) => setTimeout(() => socket.writable && socket.write(reply('ok')), Math.random() * 20),
     });
     const outcomes = { done: 0, left: 0 };
-    for (let round = 0; round < 10; round++) {
-      await Promise.all(Array.from({ length: 30 }, async () => {
-        const leave = new AbortController();
-        setTimeout(() => leave.abort(), Math.random() * 300);
-        const call = probe.call({ url: server.url('/', 'api.test'), action: Math.random() < 0.5 }, { signal: leave.signal });
-        await call.then(() => outcomes.done++, () => outcomes.left++);
-      }));
-    }
+    const batch = (within) => Promise.all(Array.from({ length: 30 }, async () => {
+      const leave = new AbortController();
+      const timer = setTimeout(() => leave.abort(), Math.random() * within);
+      const call = probe.call({ url: server.url('/', 'api.test'), action: Math.random() < 0.5 }, { signal: leave.signal });
+      await call.then(() => outcomes.done++, () => outcomes.left++);
+      clearTimeout(timer);
+    }));
+    const began = Date.now();
+    await batch(60_000); // how long one takes that nobody leaves
+    const took = Date.now() - began;
+    for (let round = 0; round < 12; round++) await batch(took);
     console.log(`# ${outcomes.done} finished, ${outcomes.left} left early`);
-    assert.ok(outcomes.left > 20 && outcomes.done > 20);
+    assert.ok(outcomes.left > 20 && outcomes.done >= 25);
     assert.equal((await probe.call({ url: server.url('/', 'api.test') })).body, 'ok');
     await server.close();
   });
@@ -110,20 +114,49 @@ export function workerCases({ probe, certs, zone, deaf, dir, module }) {
     await server.close();
   });
 
-  test('too few worker_connections: some calls fail, the worker does not', async () => {
+  test('too few worker_connections: a call fails, the worker does not', async () => {
     const small = new Probe(path.join(dir, 'small'), module, {
       connections: 24,
       locations: 'location = /call { probe_call; probe_allow 127.0.1.0/24 insecure_http; }',
     });
     await small.start();
-    const server = await serve({ answer: ({ socket }) => setTimeout(() => socket.write(reply('ok')), 300) });
-    const all = await Promise.allSettled(Array.from({ length: 16 }, (_, i) => small.call({ url: server.url(), action: i % 2 === 0, timeout_ms: 3000 })));
-    const got = all.filter((one) => one.status === 'fulfilled').map((one) => one.value);
-    const failed = got.filter((one) => one.code === 'upstream_failed');
-    console.log(`# ${got.length} of 16 clients served, ${failed.length} of their calls had no connection`);
-    assert.ok(failed.length > 0 && failed.length < got.length);
-    for (const one of failed) assert.match(one.detail, /connections/);
-    assert.equal((await small.call({ url: server.url() })).body, 'ok', 'and afterwards all is well');
+    const waiting = [];
+    const server = await serve({ answer: ({ socket }) => waiting.push(socket) });
+    const calls = [];
+    const fillers = [];
+    let failed;
+
+    // each call takes two: its client and its peer. The last free one is to be the client's
+    while (!failed) {
+      assert.ok(calls.length < 24);
+      const call = small.call({ url: server.url(), action: true, timeout_ms: 10_000 });
+      const event = await Promise.race([call.catch(() => 'refused'),
+        until(() => server.requests === calls.length + 1, 'a request').then(() => 'waits', () => 'nothing')]);
+      if (event === 'waits') {
+        calls.push(call);
+      } else if (typeof event === 'object') {
+        failed = event;
+      } else {
+        fillers.push(net.connect(small.port, '127.0.0.1'));
+        fillers[0].on('error', () => {});
+        waiting.shift().write(reply('ok'));
+        await sleep(100);
+        fillers[0].write('GET / HTTP/1.1\r\n');
+        await sleep(100);
+      }
+    }
+    console.log(`# ${calls.length} calls had a connection, the next one had none`);
+    assert.equal(failed.code, 'upstream_failed');
+    assert.equal(failed.bytes_sent, false);
+    assert.match(failed.detail, /connections/);
+
+    waiting.forEach((socket) => socket.write(reply('ok')));
+    for (const got of await Promise.all(calls)) assert.equal(got.body, 'ok');
+    const after = small.call({ url: server.url() });
+    await until(() => waiting.length > calls.length - 1 && server.requests > calls.length, 'the next request');
+    waiting.at(-1).write(reply('again'));
+    assert.equal((await after).body, 'again', 'and afterwards all is well');
+    fillers.forEach((socket) => socket.destroy());
     await small.stop();
     assert.match(small.log(), /watches left: 0/);
     assert.doesNotMatch(small.log(), /open socket|Sanitizer|runtime error/);

@@ -15,9 +15,11 @@ const REPO = path.resolve(HERE, '../..');
 
 export const ASAN = process.env.TG_ASAN === '1';
 export const NGINX = process.env.NGINX ?? '/usr/sbin/nginx';
-// tree of headers to build against; the default is Debian's nginx-dev
-const NGINX_SRC = process.env.NGINX_SRC ?? '/usr/share/nginx/src';
+// An nginx built from source with sanitizers: its tree here, its binary in NGINX. Then
+// the module is configured as that binary was. Otherwise Debian's nginx-dev is used.
+const NGINX_SRC = process.env.NGINX_SRC;
 const SAN = '-fsanitize=address,undefined';
+const PRELOAD = ASAN && NGINX_SRC === undefined;
 
 // configure touches every object, so nothing is done when nothing changed
 function upToDate(module) {
@@ -29,24 +31,30 @@ function upToDate(module) {
 }
 
 export function build() {
-  const out = path.join(REPO, 'build', ASAN ? 'outbound-asan' : 'outbound');
+  const out = path.join(REPO, 'build', `outbound${ASAN ? '-asan' : ''}${NGINX_SRC ? '-source' : ''}`);
   const module = path.join(out, 'ngx_outbound_probe_module.so');
 
   if (upToDate(module)) return module;
 
   const cc = `-g -fPIC ${ASAN ? `-O1 ${SAN} -fno-omit-frame-pointer` : '-O2 -Wshadow -Wvla'}`;
+  const flags = NGINX_SRC
+    ? `eval "set -- $(ASAN_OPTIONS=detect_leaks=0 "$BINARY" -V 2>&1 | sed -n 's/^configure arguments: //p')"`
+    : '. ./conf_flags; set -- "${NGX_CONF_FLAGS[@]}" --with-cc-opt="$XCC" --with-ld-opt="-fPIC $XLD"';
   const script = `
     set -eu
     cd "$SRC"
-    . ./conf_flags
-    ./configure "\${NGX_CONF_FLAGS[@]}" --with-cc-opt="$XCC" --with-ld-opt="-fPIC $XLD" \\
-      --add-dynamic-module="$ADDON" --builddir="$OUT" >"$OUT/configure.log" 2>&1 || { cat "$OUT/configure.log"; exit 1; }
+    ${flags}
+    ./configure "$@" --add-dynamic-module="$ADDON" --builddir="$OUT" >"$OUT/configure.log" 2>&1 \
+      || { cat "$OUT/configure.log"; exit 1; }
     make -f "$OUT/Makefile" -C "$SRC" modules 2>&1`;
 
   fs.mkdirSync(out, { recursive: true });
   execFileSync('bash', ['-c', script], {
     stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, SRC: NGINX_SRC, OUT: out, XCC: cc, XLD: ASAN ? SAN : '', ADDON: HERE },
+    env: {
+      ...process.env, SRC: NGINX_SRC ?? '/usr/share/nginx/src', BINARY: NGINX, ADDON: HERE, OUT: out, XCC: cc,
+      XLD: ASAN ? SAN : '', ...(ASAN ? { ASAN_OPTIONS: 'detect_leaks=0' } : {}),
+    },
   });
   return module;
 }
@@ -65,9 +73,22 @@ function environment() {
   return rest;
 }
 
-function preload() {
+// what a sanitized process needs in its environment; a stock nginx also the libraries
+function sanitizers(options) {
+  if (!ASAN) return {};
   const find = (name) => execFileSync('gcc', [`-print-file-name=${name}`], { encoding: 'utf8' }).trim();
-  return `${find('libasan.so')} ${find('libubsan.so')}`;
+  return {
+    ASAN_OPTIONS: options,
+    UBSAN_OPTIONS: 'print_stacktrace=1',
+    ...(PRELOAD ? { LD_PRELOAD: `${find('libasan.so')} ${find('libubsan.so')}` } : {}),
+  };
+}
+
+const running = new Set();
+
+// for the end, so that a test that failed leaves no nginx behind
+export async function stopAll() {
+  for (const probe of [...running]) await probe.stop('SIGTERM');
 }
 
 // locations: text of the server block. Paths in it may use @DIR@.
@@ -84,7 +105,7 @@ export class Probe {
   configuration(port) {
     const { username } = os.userInfo();
     const user = process.getuid() === 0 ? `user ${username};` : '';
-    const env = Object.keys(this.env).concat(ASAN ? ['LD_PRELOAD', 'ASAN_OPTIONS', 'UBSAN_OPTIONS'] : []);
+    const env = Object.keys(this.env).concat(Object.keys(sanitizers('')));
     return `
       load_module ${this.module};
       ${user}
@@ -114,15 +135,14 @@ export class Probe {
   async start() {
     this.port = await freePort();
     fs.writeFileSync(path.join(this.dir, 'nginx.conf'), this.configuration(this.port));
-    const asan = ASAN
-      ? { LD_PRELOAD: preload(), ASAN_OPTIONS: 'detect_odr_violation=0', UBSAN_OPTIONS: 'print_stacktrace=1' }
-      : {};
+    const asan = sanitizers('detect_odr_violation=0:detect_stack_use_after_return=1');
     this.stderr = path.join(this.dir, 'logs/stderr.log');
     const err = fs.openSync(this.stderr, 'a');
     this.process = spawn(NGINX, ['-p', this.dir, '-c', path.join(this.dir, 'nginx.conf')],
       { stdio: ['ignore', err, err], env: { ...environment(), ...this.env, ...asan } });
     fs.closeSync(err);
-    this.exited = new Promise((done) => this.process.once('exit', done));
+    running.add(this);
+    this.exited = new Promise((done) => this.process.once('exit', () => { running.delete(this); done(); }));
     for (let i = 0; i < 100; i++) {
       if (await this.ping().catch(() => false)) return;
       await sleep(50);
@@ -134,10 +154,10 @@ export class Probe {
   check(locations) {
     const file = path.join(this.dir, 'check.conf');
     fs.writeFileSync(file, new Probe(this.dir, this.module, { locations }).configuration(1)
-      .replace('/nginx.pid', '/check.pid'));
-    const asan = ASAN ? { LD_PRELOAD: preload(), ASAN_OPTIONS: 'detect_odr_violation=0:detect_leaks=0' } : {};
+      .replace('/nginx.pid', '/check.pid').replace('/logs/error.log', '/logs/check.log'));
+    const asan = sanitizers('detect_odr_violation=0:detect_leaks=0');
     try {
-      execFileSync(NGINX, ['-t', '-p', this.dir, '-c', file],
+      execFileSync(NGINX, ['-t', '-e', 'stderr', '-p', this.dir, '-c', file],
         { stdio: ['ignore', 'pipe', 'pipe'], env: { ...environment(), ...asan } });
       return '';
     } catch (error) {

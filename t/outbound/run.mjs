@@ -1,5 +1,6 @@
 // The protected client, run in a real nginx worker against peers that misbehave.
-//   node t/outbound/run.mjs [pattern]     NGINX=/path/to/nginx  TG_ASAN=1 for sanitizers
+//   node t/outbound/run.mjs [pattern]     NGINX=/path/to/nginx; TG_ASAN=1: module under
+// sanitizers, with NGINX_SRC=tree in the sanitized nginx that was built there
 // Prints TAP. Needs nginx, nginx-dev, libcurl, jansson, openssl; only loopback is used.
 
 import { spawnSync } from 'node:child_process';
@@ -11,7 +12,7 @@ import test from 'node:test';
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { certificates, closeAll, deafListener, nameServer, serve, sleep } from './peers.mjs';
-import { ASAN, NGINX, Probe, build } from './probe.mjs';
+import { ASAN, NGINX, Probe, build, stopAll } from './probe.mjs';
 import { addressCases } from './cases-address.mjs';
 import { answerCases } from './cases-answer.mjs';
 import { lossCases } from './cases-loss.mjs';
@@ -112,6 +113,7 @@ test('clean up', async () => {
   deaf.close();
   await dns.close();
   await closeAll();
+  await stopAll();
   if (process.env.PROBE_KEEP) console.log(`# kept: ${dir}`);
   else fs.rmSync(dir, { recursive: true });
   console.log(`# nginx: ${NGINX}${ASAN ? ', module under ASan and UBSan' : ''}`);
