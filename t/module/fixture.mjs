@@ -134,7 +134,8 @@ export async function startFixture({ moreTools = [], agents, models = {}, catalo
       fallback: [dead, { url: model.url, model: 'second' }],
       backup: [{ url: model.url, model: 'spare', backup: true }, dead],
       buffered: [{ conf: `proxy_pass ${model.url}/v1/chat/completions; proxy_http_version 1.1; proxy_set_header Connection "";` }],
-      ...models,
+      ...Object.fromEntries(Object.entries(models).map(([name, places]) => [name,
+        places.map((p) => ({ ...p, conf: p.conf?.replaceAll('@MODEL@', model.port) }))])),
     },
     catalog: {
       tools: [...toolsAt(tool.url), ...moreTools], agents: agents ?? agentsOf(), ...catalog,
