@@ -282,7 +282,9 @@ ngx_http_toolgate_body_room(ngx_http_request_t *r, ngx_http_toolgate_body_t *bod
         cap = NGX_HTTP_TOOLGATE_BODY_FIRST;
     }
 
-    data = ngx_palloc(r->pool, cap);
+    /* of its own, so that it can be given back before the pool */
+
+    data = ngx_pmemalign(r->pool, cap, NGX_ALIGNMENT);
     if (data == NULL) {
         return NGX_ERROR;
     }

@@ -96,6 +96,11 @@ ngx_http_toolgate_chat_body(ngx_http_request_t *r, ngx_http_toolgate_body_t *bod
         return;
     }
 
+    /* from here on the run's: it may be done with it long before the request is */
+
+    body->scan = NULL;
+    c.run->prompt.owned = 1;
+
     ngx_http_toolgate_run_start(c.run);
 }
 

@@ -81,6 +81,30 @@ ngx_http_toolgate_prompt_chain(ngx_http_toolgate_run_t *run, ngx_chain_t **chain
 }
 
 
+void
+ngx_http_toolgate_prompt_release(ngx_http_toolgate_run_t *run)
+{
+    ngx_http_request_t   *sr;
+    ngx_http_upstream_t  *u;
+
+    sr = run->turn.subrequest;
+    u = sr->upstream;
+
+    if (!run->prompt.owned || u == NULL || !u->request_body_sent) {
+        return;
+    }
+
+    sr->request_body->bufs = NULL;
+
+    tg_scan_free(run->prompt.scan);
+    (void) ngx_pfree(run->request->pool, run->prompt.body);
+
+    run->prompt.scan = NULL;
+    run->prompt.body = NULL;
+    run->prompt.owned = 0;
+}
+
+
 /* Pass-through: the body as it came, but for the model's name and our fields. */
 static ngx_int_t
 ngx_http_toolgate_prompt_relay(ngx_http_toolgate_prompt_builder_t *p)

@@ -259,6 +259,10 @@ ngx_http_toolgate_relay_begin(ngx_http_toolgate_run_t *run, off_t length)
         return NGX_OK;
     }
 
+    /* what has begun is not asked for anywhere else */
+
+    ngx_http_toolgate_prompt_release(run);
+
     return ngx_http_toolgate_writer_start(&run->writer, run->turn.status,
                                           &run->turn.content_type, length,
                                           run->streaming);

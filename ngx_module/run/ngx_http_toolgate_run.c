@@ -516,6 +516,10 @@ ngx_http_toolgate_run_cleanup(void *data)
         tg_buf_free(&run->calls[i].job.result);
     }
 
+    if (run->prompt.owned) {
+        tg_scan_free(run->prompt.scan);
+    }
+
     json_decref(run->variables);
     json_decref(run->prompt.tools);
     json_decref(run->prompt.variables);

@@ -44,7 +44,8 @@ typedef enum {
 
 typedef struct ngx_http_toolgate_run_s  ngx_http_toolgate_run_t;
 
-/* What the client asked for, checked; body and scan stay as long as the run. */
+/* What the client asked for, checked; body and scan stay as long as another turn
+ * may need them. */
 typedef struct {
     u_char                         *body;
     size_t                          len;
@@ -56,6 +57,7 @@ typedef struct {
     unsigned                        stream:1;
     unsigned                        include_usage:1;
     unsigned                        allow_actions:1;
+    unsigned                        owned:1;        /* scan is the run's to free */
 } ngx_http_toolgate_prompt_t;
 
 /* Why a run failed, for the face to say. */
@@ -216,6 +218,9 @@ ngx_uint_t ngx_http_toolgate_model_next(ngx_http_toolgate_run_t *run);
 /* _prompt.c: the body of the next model request as a chain of memory buffers. */
 ngx_int_t ngx_http_toolgate_prompt_chain(ngx_http_toolgate_run_t *run,
     ngx_chain_t **chain, off_t *length);
+/* Gives the caller's body back when the turn under way is the last that needs it
+ * and the model has got all of it. */
+void ngx_http_toolgate_prompt_release(ngx_http_toolgate_run_t *run);
 /* Appends the agent's instructions as a JSON string, variables filled in. */
 void ngx_http_toolgate_prompt_fill(ngx_http_toolgate_run_t *run, tg_buf_t *out);
 

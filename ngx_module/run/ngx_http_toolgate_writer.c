@@ -9,7 +9,7 @@
 
 
 static ngx_chain_t *ngx_http_toolgate_writer_buffer(
-    ngx_http_toolgate_writer_t *w);
+    ngx_http_toolgate_writer_t *w, size_t len);
 static void ngx_http_toolgate_writer_append(ngx_http_toolgate_writer_t *w,
     ngx_chain_t *cl);
 
@@ -68,9 +68,12 @@ ngx_http_toolgate_writer_start(ngx_http_toolgate_writer_t *w, ngx_uint_t status,
 }
 
 
+/* len: what is still to be added. A stream that is mostly silent keeps no more than
+ * it needs for a token. */
 static ngx_chain_t *
-ngx_http_toolgate_writer_buffer(ngx_http_toolgate_writer_t *w)
+ngx_http_toolgate_writer_buffer(ngx_http_toolgate_writer_t *w, size_t len)
 {
+    size_t        size;
     ngx_buf_t    *b;
     ngx_chain_t  *cl;
 
@@ -82,12 +85,16 @@ ngx_http_toolgate_writer_buffer(ngx_http_toolgate_writer_t *w)
     b = cl->buf;
 
     if (b->start == NULL) {
-        b->start = ngx_palloc(w->request->pool, NGX_HTTP_TOOLGATE_WRITER_BUFFER);
+        size = len > NGX_HTTP_TOOLGATE_WRITER_SMALL
+               ? NGX_HTTP_TOOLGATE_WRITER_BUFFER
+               : NGX_HTTP_TOOLGATE_WRITER_SMALL;
+
+        b->start = ngx_palloc(w->request->pool, size);
         if (b->start == NULL) {
             return NULL;
         }
 
-        b->end = b->start + NGX_HTTP_TOOLGATE_WRITER_BUFFER;
+        b->end = b->start + size;
         b->temporary = 1;
         b->tag = (ngx_buf_tag_t) &ngx_http_toolgate_module;
     }
@@ -134,7 +141,7 @@ ngx_http_toolgate_writer_add(ngx_http_toolgate_writer_t *w, const void *data,
     while (len) {
 
         if (w->last == NULL || w->last->buf->last == w->last->buf->end) {
-            cl = ngx_http_toolgate_writer_buffer(w);
+            cl = ngx_http_toolgate_writer_buffer(w, len);
             if (cl == NULL) {
                 return NGX_ERROR;
             }
