@@ -265,8 +265,11 @@ tgd_boxes_create(const tgd_launch_t *order, int front)
     tgd_box_t   *box;
     tgd_stage_e  stage;
 
-    if (front == -1 || !tgd_workspace_name_valid(order->workspace)) {
-        box_failed(order->id, TGD_STAGE_JOB, EBADF);
+    /* the front is not believed: no more than the profile */
+    if (front == -1 || !tgd_workspace_name_valid(order->workspace)
+        || order->memory_mib > TGD_MEMORY_MIB || order->pids > TGD_PIDS)
+    {
+        box_failed(order->id, TGD_STAGE_JOB, EINVAL);
         return;
     }
 

@@ -150,14 +150,14 @@ set_ttl(tgd_conf_t *conf, const char *value)
 static const char *
 set_idle_ttl(tgd_conf_t *conf, const char *value)
 {
-    return conf_number(&conf->idle_ttl_s, value, 1, TGD_CONF_DAY_S);
+    return conf_number(&conf->idle_ttl_s, value, 0, TGD_CONF_DAY_S);
 }
 
 
 static const char *
 set_max_sessions(tgd_conf_t *conf, const char *value)
 {
-    return conf_number(&conf->max_sessions, value, 1, TGD_CONF_SESSIONS_MAX);
+    return conf_number(&conf->max_sessions, value, 0, TGD_CONF_SESSIONS_MAX);
 }
 
 

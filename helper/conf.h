@@ -21,8 +21,8 @@ typedef struct {
     size_t   peer_count;
     bool     disabled;                       /* KSADK_SANDBOX_BACKEND disabled */
     int64_t  ttl_s;                          /* absolute life of a session */
-    int64_t  idle_ttl_s;
-    int64_t  max_sessions;                   /* of one account */
+    int64_t  idle_ttl_s;                     /* 0: idle ones live on to ttl_s */
+    int64_t  max_sessions;                   /* of one account; 0: no such bound */
 } tgd_conf_t;
 
 

@@ -253,7 +253,7 @@ sessions_make_room(tgd_registry_t *registry, const char *account)
 
     full = registry->count >= TGD_SESSIONS_MAX;
 
-    if (mine >= registry->conf->max_sessions) {
+    if (registry->conf->max_sessions != 0 && mine >= registry->conf->max_sessions) {
         oldest = oldest_mine;
         full = true;
     }
@@ -394,7 +394,7 @@ tgd_session_expires_at(const tgd_session_t *session)
     idle = session->last_used + (double) conf->idle_ttl_s;
     hard = session->created + (double) conf->ttl_s;
 
-    return idle < hard ? idle : hard;
+    return conf->idle_ttl_s != 0 && idle < hard ? idle : hard;
 }
 
 
@@ -417,7 +417,8 @@ tgd_session_release(tgd_session_t *session)
         hard = 0;
     }
 
-    tgd_timer_set(session->registry->loop, &session->timer, idle < hard ? idle : hard);
+    tgd_timer_set(session->registry->loop, &session->timer,
+                  idle != 0 && idle < hard ? idle : hard);
 }
 
 

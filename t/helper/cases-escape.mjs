@@ -119,7 +119,7 @@ except OSError: print("no tty")`));
         },
     },
     {
-        title: 'K10-K12 keys, io_uring, bpf and their like',
+        title: 'K10 K11 K12 keys, io_uring, bpf and their like',
         skip: notX86,
         async run(daemon) {
             const r = await daemon.run(raw(`

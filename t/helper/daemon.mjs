@@ -10,7 +10,8 @@ import { fileURLToPath } from 'node:url';
 import { Client } from './client.mjs';
 
 export const REPO = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
-export const BINARY = process.env.TOOLGATED ?? path.join(REPO, 'build/toolgated');
+export const BINARY = process.env.TOOLGATED
+    ?? path.join(process.env.TOOLGATE_BUILD ?? path.join(REPO, 'build'), 'toolgated');
 export const USER_UID = 64321;
 export const FOREIGN_UID = 64322;
 export const PYTHON = '/usr/bin/python3';     // what a sandbox sees
@@ -228,6 +229,19 @@ export class Daemon {
         assert.equal(readProc(path.join(this.state, 'canary')), 'not for jobs\n');
         const other = path.join(this.workspace('p', 'bystander'), 'bystander.txt');
         assert.equal(readProc(other), 'keep\n', 'workspace of another account');
+    }
+}
+
+// Why no sandbox can be made here, found without the helper; undefined when one can.
+export function noNamespaces(mode) {
+    const probe = ['unshare', '-U', '-r', '-m', '-p', '-n', '-f', '--mount-proc', 'true'];
+    const [file, ...args] = mode === 'user' && isRoot ? ['setpriv', '--reuid', String(USER_UID),
+        '--regid', String(USER_UID), '--clear-groups', ...probe] : probe;
+    try {
+        execFileSync(file, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+        return undefined;
+    } catch (error) {
+        return `namespaces are refused on this machine: ${String(error.stderr ?? error.message).trim()}`;
     }
 }
 

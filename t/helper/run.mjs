@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import test from 'node:test';
-import { BINARY, Daemon, isRoot } from './daemon.mjs';
+import { BINARY, Daemon, isRoot, noNamespaces } from './daemon.mjs';
 import { protocolCases } from './cases-protocol.mjs';
 import { resourceCases } from './cases-resource.mjs';
 import { lifeCases } from './cases-life.mjs';
@@ -34,7 +34,7 @@ function register(mode, cases, { own = false } = {}) {
         test(title, { timeout: 120000 }, async (t) => {
             let daemon = shared.get(mode);
             try {
-                const reason = c.skip?.(mode);
+                const reason = blocked.get(mode) ?? c.skip?.(mode);
                 if (reason) {
                     count.skipped++;
                     t.skip(reason);
@@ -61,6 +61,7 @@ function register(mode, cases, { own = false } = {}) {
 }
 
 const shared = new Map();
+const blocked = new Map();
 const modes = (isRoot ? ['root', 'user'] : ['user']).filter((m) => !wanted || m === wanted);
 
 if (!isRoot && (!wanted || wanted === 'root')) {
@@ -71,6 +72,8 @@ if (!isRoot && (!wanted || wanted === 'root')) {
 }
 
 for (const mode of modes) {
+    const reason = noNamespaces(mode);
+    if (reason) blocked.set(mode, reason);
     for (const list of [protocolCases, resourceCases, lifeCases, escapeCases, leakCases]) {
         register(mode, list(mode));
     }
