@@ -8,6 +8,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { execFileSync } from 'node:child_process';
+import { startMockModel } from '../lib/mock-model.mjs';
 import { freePort, scriptsRun, startStack, tempDir } from '../lib/stack.mjs';
 
 const running = [];
@@ -110,6 +111,36 @@ test('stop ends all that was started, keeps the state, and the key is used again
   const third = await scriptsRun(['stop', '--state', state], { env: second.env });
   assert.equal(third.code, 0, 'stop of what is stopped is no error');
   await second.stop();
+  fs.rmSync(dir, { recursive: true, force: true });
+});
+
+test('model options: key, vendor name, path; extra files in http and server', async (t) => {
+  const model = await startMockModel();
+  t.after(() => model.close());
+  const dir = tempDir();
+  const keyFile = path.join(dir, 'model.key');
+  fs.writeFileSync(keyFile, 'vendor-key-1\n');
+  const stack = await start({
+    modelUrl: `${model.url}/deep/v1/chat/completions`, modelName: 'vendor/model-1',
+    confExtra: 'map $uri $extra { default from-http; }',
+    serverExtra: 'location = /extra { return 200 "$extra\\n"; }',
+    args: ['--model-key-file', keyFile],
+  });
+  const answer = await stack.chat({ model: 'default', messages: [{ role: 'user', content: 'hi' }] });
+  assert.equal(answer.status, 200, answer.text);
+  const sent = model.request();
+  assert.equal(sent.path, '/deep/v1/chat/completions');
+  assert.equal(sent.json.model, 'vendor/model-1');
+  assert.equal(sent.headers.authorization, 'Bearer vendor-key-1');
+  assert.equal(sent.headers.host, `127.0.0.1:${model.port}`);
+  assert.equal(sent.headers['x-forwarded-for'], undefined);
+  assert.equal((await stack.api('/extra')).text, 'from-http\n');
+  assert.ok(!stack.output.includes('vendor-key-1'));
+
+  // connections to the model are kept
+  await stack.chat({ model: 'default', messages: [{ role: 'user', content: 'again' }] });
+  const connections = new Set(model.journal.map((e) => e.connection));
+  assert.ok(connections.size <= 2, 'one for each worker at most');
   fs.rmSync(dir, { recursive: true, force: true });
 });
 
