@@ -55,9 +55,11 @@ tg_missing_packages()
 # that a killed run left behind is recognised by its second line.
 TG_GUARDED_INSTALL='
 set -eu
-guard=/usr/sbin/policy-rc.d
+guard=${TG_POLICY_FILE:-/usr/sbin/policy-rc.d}
 mark="# temporary: written by the toolgate scripts"
-exec 9>/run/lock/toolgate-apt.lock
+lock=/run/toolgate-apt.lock
+[ -z "${TG_POLICY_FILE:-}" ] || lock=$TG_POLICY_FILE.lock
+exec 9>"$lock"
 flock 9
 restore()
 {
