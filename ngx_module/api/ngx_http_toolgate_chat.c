@@ -511,6 +511,10 @@ ngx_http_toolgate_chat_agent(ngx_http_toolgate_chat_check_t *c)
                                             "of \"functions\".");
     }
 
+    if (ngx_http_toolgate_run_for_agent(c->run) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     if (ngx_http_toolgate_chat_offered(c) != NGX_OK
         || ngx_http_toolgate_chat_caller_tools(c) != NGX_OK)
     {

@@ -60,18 +60,6 @@ ngx_http_toolgate_run_create(ngx_http_request_t *r, ngx_http_toolgate_key_t *key
     tg_buf_init(&run->whole, NGX_HTTP_TOOLGATE_RELAY_BODY_MAX);
     ngx_http_toolgate_writer_init(&run->writer, r);
 
-    if (ngx_array_init(&run->offered, r->pool, 4,
-                       sizeof(ngx_http_toolgate_grant_t *)) != NGX_OK
-        || ngx_array_init(&run->history, r->pool, 4, sizeof(ngx_str_t)) != NGX_OK
-        || ngx_array_init(&run->used_ids, r->pool, 4, sizeof(ngx_str_t)) != NGX_OK
-        || ngx_array_init(&run->done_calls, r->pool, 4,
-                          sizeof(ngx_http_toolgate_done_call_t)) != NGX_OK
-        || ngx_array_init(&run->steps, r->pool, 4,
-                          sizeof(ngx_http_toolgate_step_t)) != NGX_OK)
-    {
-        return NULL;
-    }
-
     id.data = (u_char *) run->id;
     id.len = ngx_strlen(run->id);
 
@@ -82,6 +70,29 @@ ngx_http_toolgate_run_create(ngx_http_request_t *r, ngx_http_toolgate_key_t *key
     ngx_http_set_ctx(r, run, ngx_http_toolgate_module);
 
     return run;
+}
+
+
+ngx_int_t
+ngx_http_toolgate_run_for_agent(ngx_http_toolgate_run_t *run)
+{
+    ngx_pool_t  *pool;
+
+    pool = run->request->pool;
+
+    if (ngx_array_init(&run->offered, pool, 4,
+                       sizeof(ngx_http_toolgate_grant_t *)) != NGX_OK
+        || ngx_array_init(&run->history, pool, 4, sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&run->used_ids, pool, 4, sizeof(ngx_str_t)) != NGX_OK
+        || ngx_array_init(&run->done_calls, pool, 4,
+                          sizeof(ngx_http_toolgate_done_call_t)) != NGX_OK
+        || ngx_array_init(&run->steps, pool, 4,
+                          sizeof(ngx_http_toolgate_step_t)) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
 }
 
 

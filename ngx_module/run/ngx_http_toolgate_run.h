@@ -188,6 +188,9 @@ struct ngx_http_toolgate_run_s {
 ngx_http_toolgate_run_t *ngx_http_toolgate_run_create(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, const ngx_http_toolgate_face_t *face);
 
+/* Makes the lists that only an agent's run has. */
+ngx_int_t ngx_http_toolgate_run_for_agent(ngx_http_toolgate_run_t *run);
+
 /* Starts it. The request is finalized by the run, later. */
 void ngx_http_toolgate_run_start(ngx_http_toolgate_run_t *run);
 
