@@ -127,10 +127,11 @@ ngx_toolgate_redis_server_get(ngx_toolgate_redis_conf_t *conf, ngx_uint_t create
             && server->conf.timeout == conf->timeout
             && server->conf.url.len == conf->url.len
             && server->conf.password.len == conf->password.len
-            && ngx_memcmp(server->conf.url.data, conf->url.data,
-                          conf->url.len) == 0
-            && ngx_memcmp(server->conf.password.data, conf->password.data,
-                          conf->password.len) == 0)
+            && ngx_strncmp(server->conf.url.data, conf->url.data,
+                           conf->url.len) == 0
+            && (conf->password.len == 0
+                || ngx_memcmp(server->conf.password.data, conf->password.data,
+                              conf->password.len) == 0))
         {
             return server;
         }
@@ -205,7 +206,12 @@ ngx_toolgate_redis_copy(ngx_pool_t *pool, ngx_str_t *str)
         return NGX_ERROR;
     }
 
-    *ngx_cpymem(p, str->data, str->len) = '\0';
+    /* one that was not given has no data either */
+    if (str->len) {
+        ngx_memcpy(p, str->data, str->len);
+    }
+
+    p[str->len] = '\0';
     str->data = p;
 
     return NGX_OK;

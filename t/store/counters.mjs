@@ -36,7 +36,7 @@ test('30 at once over two workers pass exactly 20 (C048)', async () => {
     assert.deepEqual(remaining, Array.from({ length: 20 }, (_, i) => i));
 
     for (const r of results.filter((x) => !x.allowed)) {
-        assert.ok(Number.isInteger(r.retry_after) && r.retry_after >= 58 && r.retry_after <= 60, `${r.retry_after}`);
+        assert.ok(Number.isInteger(r.retry_after) && r.retry_after >= 50 && r.retry_after <= 60, `${r.retry_after}`);
         assert.equal(r.remaining, 0);
     }
 });
@@ -81,27 +81,28 @@ test('no stamp of ours goes to Redis: the window is on its clock (C048)', async 
 
 for (const where of ['unix', 'local']) {
     test(`${where}: the window rolls, a refused take does not count (C046)`, async () => {
-        const take = () => nginx.take(where, 'rolls', 3, 2);
+        const take = () => nginx.take(where, 'rolls', 3, 4);
         assert.equal((await take()).allowed, true);
 
+        // margins of half a second and more, for a busy machine
         const start = Date.now();
         const at = (ms) => sleep(Math.max(0, start + ms - Date.now()));
 
-        await at(1050);
+        await at(2100);
         assert.equal((await take()).allowed, true);
         assert.equal((await take()).allowed, true);
 
         for (let i = 0; i < 5; i++) {
             const r = await take();
             assert.equal(r.allowed, false);
-            assert.equal(r.retry_after, 1);
+            assert.ok(r.retry_after === 1 || r.retry_after === 2, `${r.retry_after}`);
         }
 
         // only the first has dropped out, although five were refused meanwhile
-        await at(2200);
+        await at(4400);
         assert.equal((await take()).allowed, true);
         assert.equal((await take()).allowed, false);
-        await at(3200);
+        await at(7000);
         assert.deepEqual([(await take()).allowed, (await take()).allowed, (await take()).allowed], [true, true, false]);
     });
 
@@ -123,7 +124,7 @@ for (const where of ['unix', 'local']) {
         assert.equal(passed(await nginx.takes(10, where, 'changed', 12, 60)), 4);
         const r = await nginx.take(where, 'changed', 3, 60);
         assert.equal(r.allowed, false);
-        assert.ok(r.retry_after >= 55 && r.retry_after <= 60);
+        assert.ok(r.retry_after >= 50 && r.retry_after <= 60);
     });
 }
 

@@ -13,6 +13,7 @@ export { sleep };
 
 const NGINX = process.env.NGINX ?? '/usr/sbin/nginx';
 const REDIS = process.env.REDIS ?? 'redis-server';
+const ANSWER_MS = 15000;
 const here = path.dirname(new URL(import.meta.url).pathname);
 
 export const asan = process.argv.includes('--asan');
@@ -32,15 +33,30 @@ export function build() {
     module_path = run.stdout.trim();
 }
 
-export function cleanup() {
+// of a process: nginx's workers, those on their way out included
+function offspring(pid) {
+    try {
+        const list = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+        return list.trim().split(' ').filter(Boolean).map(Number);
+    } catch {
+        return [];
+    }
+}
+
+function cleanup() {
     for (const child of children) {
+        const workers = offspring(child.pid);
         child.kill('SIGCONT');
         child.kill('SIGKILL');
+        workers.forEach((pid) => process.kill(pid, 'SIGKILL'));
     }
     fs.rmSync(dir, { recursive: true, force: true });
 }
 
 process.on('exit', cleanup);
+for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.on(signal, () => process.exit(1));
+}
 
 export async function until(what, check, ms = 10000) {
     const end = Date.now() + ms;
@@ -69,6 +85,8 @@ function start(name, command, args, env = {}) {
     const log = fs.openSync(path.join(dir, `${name}.out`), 'a');
     const child = spawn(command, args, { stdio: ['ignore', log, log], env: { ...process.env, ...env } });
 
+    // what a failed test leaves running must not keep this process
+    child.unref();
     children.add(child);
     child.ended = new Promise((done) => child.once('exit', (code, signal) => {
         children.delete(child);
@@ -143,6 +161,7 @@ export class Redis {
 
     async stop() {
         this.signal('SIGCONT');
+        this.child.ref();
         this.signal('SIGKILL');
         await this.child.ended;
         fs.rmSync(this.socket, { force: true });
@@ -203,7 +222,7 @@ export class Fake {
     }
 
     async start(port = 0) {
-        this.server = net.createServer((socket) => this.serve(socket)).listen(port, '127.0.0.1');
+        this.server = net.createServer((socket) => this.serve(socket)).listen(port, '127.0.0.1').unref();
         await new Promise((done) => this.server.once('listening', done));
         this.port = this.server.address().port;
         this.url = `127.0.0.1:${this.port}`;
@@ -283,7 +302,7 @@ export class Nginx {
             LD_PRELOAD: `${lib('libasan.so')} ${lib('libubsan.so')}`,
             // every module defines ngx_modules
             ASAN_OPTIONS: `log_path=${this.root}/asan:detect_odr_violation=0:detect_leaks=1:fast_unwind_on_malloc=0`,
-            UBSAN_OPTIONS: `log_path=${this.root}/ubsan:print_stacktrace=1`,
+            UBSAN_OPTIONS: 'print_stacktrace=1',
         } : {};
     }
 
@@ -308,14 +327,8 @@ export class Nginx {
         return this;
     }
 
-    // of the workers, those on their way out included
     pids() {
-        try {
-            const list = fs.readFileSync(`/proc/${this.child.pid}/task/${this.child.pid}/children`, 'utf8');
-            return list.trim().split(' ').filter(Boolean).map(Number);
-        } catch {
-            return [];
-        }
+        return offspring(this.child.pid);
     }
 
     reload() {
@@ -323,6 +336,7 @@ export class Nginx {
     }
 
     async stop() {
+        this.child.ref();
         this.child.kill('SIGQUIT');
         const end = await Promise.race([this.child.ended, sleep(10000).then(() => 'hangs')]);
         if (end !== 0) {
@@ -332,10 +346,14 @@ export class Nginx {
         if (bad.length) {
             throw new Error(bad.join('\n'));
         }
-        for (const file of fs.readdirSync(this.root).filter((f) => /^(asan|ubsan)\./.test(f))) {
+        const said = fs.readFileSync(path.join(dir, `${this.name}.out`), 'utf8');
+        if (said.includes('runtime error')) {
+            throw new Error(said);
+        }
+        for (const file of fs.readdirSync(this.root).filter((f) => f.startsWith('asan.'))) {
             const text = fs.readFileSync(path.join(this.root, file), 'utf8');
-            // nginx leaves its own tables of connections to exit()
-            if (!text.includes('LeakSanitizer') || /ngx_store_probe_module|libhiredis/.test(text)) {
+            // nginx leaves its own tables of connections to exit(); a module is unloaded by then
+            if (!text.includes('LeakSanitizer') || /unknown module|libhiredis/.test(text)) {
                 throw new Error(text);
             }
         }
@@ -357,6 +375,7 @@ export class Nginx {
                     response.on('error', failed);
                 });
             request.on('error', failed);
+            request.setTimeout(ANSWER_MS, () => request.destroy(new Error(`no answer in ${ANSWER_MS} ms`)));
         });
         promise.abort = () => request.destroy();
         return promise;
