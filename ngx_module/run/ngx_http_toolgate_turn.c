@@ -178,7 +178,7 @@ ngx_http_toolgate_turn_request(ngx_http_request_t *sr, ngx_chain_t *body,
 
     ngx_memzero(&sr->headers_in, sizeof(ngx_http_headers_in_t));
 
-    if (ngx_list_init(&sr->headers_in.headers, sr->pool, 4,
+    if (ngx_list_init(&sr->headers_in.headers, sr->pool, 2,
                       sizeof(ngx_table_elt_t))
         != NGX_OK)
     {

@@ -85,9 +85,11 @@ ngx_http_toolgate_writer_buffer(ngx_http_toolgate_writer_t *w, size_t len)
     b = cl->buf;
 
     if (b->start == NULL) {
-        size = len > NGX_HTTP_TOOLGATE_WRITER_SMALL
-               ? NGX_HTTP_TOOLGATE_WRITER_BUFFER
-               : NGX_HTTP_TOOLGATE_WRITER_SMALL;
+        size = NGX_HTTP_TOOLGATE_WRITER_SMALL;
+
+        while (size < len && size < NGX_HTTP_TOOLGATE_WRITER_BUFFER) {
+            size *= 2;
+        }
 
         b->start = ngx_palloc(w->request->pool, size);
         if (b->start == NULL) {

@@ -13,7 +13,7 @@
 
 
 #define NGX_HTTP_TOOLGATE_WRITER_BUFFER  4096
-#define NGX_HTTP_TOOLGATE_WRITER_SMALL   1024     /* for what comes bit by bit */
+#define NGX_HTTP_TOOLGATE_WRITER_SMALL   512      /* for what comes bit by bit */
 #define NGX_HTTP_TOOLGATE_HIGH_WATER     (64 * 1024)
 
 typedef struct {
