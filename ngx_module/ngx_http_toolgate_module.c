@@ -198,6 +198,9 @@ ngx_http_toolgate_create_main_conf(ngx_conf_t *cf)
         return NULL;
     }
 
+    /* bounded on what it decodes to */
+    conf->client.accept_gzip = 1;
+
     if (ngx_array_init(&conf->allow, cf->pool, 4, sizeof(tg_netguard_allow_t))
         != NGX_OK
         || ngx_array_init(&conf->own, cf->pool, 4, sizeof(tg_netguard_own_t))
