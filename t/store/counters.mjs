@@ -200,6 +200,17 @@ test('one connection a worker and server, remade after an idle close without a w
     assert.equal(nginx.lines(/is away/).length, 0);
 });
 
+test('at most 10000 commands are on their way, one more fails by itself', async () => {
+    // the time-out is not the subject
+    const node = await new Nginx({ x: `store_probe_redis ${redis.unix} timeout=5s;` }, { workers: 1 }).start();
+    const flood = async (n) => (await node.request('x', { flood: n })).text;
+
+    assert.equal(await flood(10000), 'replied 10000 undone 0');
+    assert.equal(await flood(10003), 'replied 10000 undone 3');
+    assert.equal((await node.take('x', 'after')).mode, 'store');
+    await node.stop();
+});
+
 test('requirepass: with the password, with a wrong one, with none', async () => {
     const guarded = await new Redis(['--requirepass', 'correct horse'], 'correct horse').start();
     const right = path.join(dir, 'right');

@@ -1,7 +1,8 @@
 /*
  * Test module: a window on ngx_module/store/ for t/store/run.mjs. GET with
  * ?key= &limit= &window= takes from a counter, GET with ?command= (words joined
- * by commas) sends one command, and ?up= tells what is thought of the server.
+ * by commas) sends one command, with ?flood= that many PINGs at once, and ?up=
+ * tells what is thought of the server.
  * It knows nothing of the product.
  */
 
@@ -30,6 +31,9 @@ typedef struct {
     ngx_toolgate_redis_ticket_t  *ticket;
     struct timeval                start;
     ngx_uint_t                    answers;
+    ngx_uint_t                    flood;       /* still to come */
+    ngx_uint_t                    replied;
+    ngx_uint_t                    undone;
     unsigned                      waiting:1;
 } ngx_store_probe_ctx_t;
 
@@ -39,6 +43,9 @@ static ngx_int_t ngx_store_probe_take(ngx_http_request_t *r,
     ngx_store_probe_ctx_t *ctx);
 static ngx_int_t ngx_store_probe_command(ngx_http_request_t *r,
     ngx_store_probe_ctx_t *ctx, ngx_str_t *words);
+static ngx_int_t ngx_store_probe_flood(ngx_http_request_t *r,
+    ngx_store_probe_ctx_t *ctx, ngx_str_t *number);
+static void ngx_store_probe_flooded(void *data, redisReply *reply);
 static ngx_int_t ngx_store_probe_up(ngx_http_request_t *r);
 static ngx_int_t ngx_store_probe_arg(ngx_http_request_t *r, const char *name,
     ngx_str_t *value);
@@ -163,6 +170,10 @@ ngx_store_probe_handler(ngx_http_request_t *r)
 
     if (ngx_store_probe_arg(r, "command", &words) == NGX_OK) {
         return ngx_store_probe_command(r, ctx, &words);
+    }
+
+    if (ngx_store_probe_arg(r, "flood", &words) == NGX_OK) {
+        return ngx_store_probe_flood(r, ctx, &words);
     }
 
     return ngx_store_probe_take(r, ctx);
@@ -320,6 +331,62 @@ ngx_store_probe_replied(void *data, redisReply *reply)
     }
 
     ngx_store_probe_resume(ctx->request, ctx, text, last - text);
+}
+
+
+/* the client stays: nothing drops these */
+static ngx_int_t
+ngx_store_probe_flood(ngx_http_request_t *r, ngx_store_probe_ctx_t *ctx,
+    ngx_str_t *number)
+{
+    ngx_int_t                    i, n;
+    ngx_str_t                    ping = ngx_string("PING");
+    ngx_store_probe_loc_conf_t  *plcf;
+
+    plcf = ngx_http_get_module_loc_conf(r, ngx_store_probe_module);
+
+    n = ngx_atoi(number->data, number->len);
+    if (n < 1) {
+        return NGX_HTTP_BAD_REQUEST;
+    }
+
+    for (i = 0; i < n; i++) {
+        if (ngx_toolgate_redis_command(plcf->redis, r->connection->log, 1,
+                                       &ping, ngx_store_probe_flooded, ctx)
+            != NULL)
+        {
+            ctx->flood++;
+        }
+    }
+
+    ctx->waiting = 1;
+    r->main->count++;
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_store_probe_flooded(void *data, redisReply *reply)
+{
+    u_char                  text[NGX_STORE_PROBE_BODY], *last;
+    ngx_store_probe_ctx_t  *ctx;
+
+    ctx = data;
+
+    if (reply) {
+        ctx->replied++;
+
+    } else {
+        ctx->undone++;
+    }
+
+    if (--ctx->flood == 0) {
+        ctx->answers++;
+        last = ngx_sprintf(text, "replied %ui undone %ui", ctx->replied,
+                           ctx->undone);
+        ngx_store_probe_resume(ctx->request, ctx, text, last - text);
+    }
 }
 
 
