@@ -408,6 +408,8 @@ ngx_toolgate_helper_fail(ngx_toolgate_helper_call_t *call, const char *detail)
 {
     call->result.detail = detail;
     call->result.code = "sandbox_unavailable";
+    call->result.asked = (call->state == NGX_TOOLGATE_HELPER_ASKED
+                          || call->state == NGX_TOOLGATE_HELPER_RUNNING);
 
     ngx_log_error(NGX_LOG_ERR, call->log, 0, "toolgate: helper call failed: %s",
                   detail);

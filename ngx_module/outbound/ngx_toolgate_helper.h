@@ -36,6 +36,7 @@ typedef struct {
     const char  *detail;
     ngx_str_t    result;           /* JSON object text in the caller's pool */
     ngx_msec_t   total_ms;
+    unsigned     asked:1;          /* with a code: the helper may have begun */
 } ngx_toolgate_helper_result_t;
 
 typedef struct ngx_toolgate_helper_call_s  ngx_toolgate_helper_call_t;

@@ -9,6 +9,12 @@
 #define NGX_HTTP_TOOLGATE_HELPER_DEFAULT_S  60
 #define NGX_HTTP_TOOLGATE_HELPER_GRACE_MS   5000    /* over the tool's own limit */
 
+/* the usual words say that nothing was done, which is not known then */
+#define NGX_HTTP_TOOLGATE_HELPER_LOST                                         \
+    "The place where this tool works was lost while it was at it: what the "  \
+    "call had begun may have taken effect or not. Do not repeat it without "  \
+    "a check, and do not say that it succeeded or failed."
+
 
 typedef struct {
     ngx_toolgate_helper_request_t   request;
@@ -112,7 +118,11 @@ ngx_http_toolgate_helper_tool_done(void *data,
                       result->detail ? result->detail : "");
 
         job->code = result->code;
-        (void) tg_policy_envelope(result->code, tg_null_str, &job->result);
+        (void) tg_policy_envelope(result->code,
+                                  result->asked
+                                  ? tg_str(NGX_HTTP_TOOLGATE_HELPER_LOST)
+                                  : tg_null_str,
+                                  &job->result);
         job->done(job);
         return;
     }
