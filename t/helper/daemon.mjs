@@ -66,6 +66,11 @@ export function cpuMs(pid) {
     return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
+// no helper outlives the tests, however they end
+const running = new Set();
+process.on('exit', () => { for (const child of running) child.kill('SIGKILL'); });
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => process.exit(1));
+
 export class Daemon {
     constructor(mode) {
         this.mode = mode;                       // 'root' or 'user'
@@ -105,11 +110,14 @@ export class Daemon {
         this.child = spawn(file, args, { env: { PATH: process.env.PATH,
             ...(process.env.ASAN_OPTIONS ? { ASAN_OPTIONS: process.env.ASAN_OPTIONS } : {}), ...env },
             stdio: ['ignore', 'pipe', 'pipe'] });
+        const { child } = this;
+        running.add(child);
         this.stderr = '';
         this.child.stderr.on('data', (d) => { this.stderr += d; });
         this.exit = new Promise((resolve) => {
             this.child.on('exit', (code, signal) => {
                 this.ended = true;
+                running.delete(child);
                 resolve({ code, signal });
             });
         });
