@@ -27,6 +27,10 @@ typedef struct {
 ngx_int_t ngx_http_toolgate_catalog_error(ngx_http_toolgate_catalog_t *cat,
     const char *pointer, const char *code, const char *reason);
 
+/* The same at the member key of what base points to. */
+ngx_int_t ngx_http_toolgate_catalog_fault(ngx_http_toolgate_catalog_t *cat,
+    const char *base, const char *key, const char *code, const char *reason);
+
 /* Writes a JSON pointer; a very long one is cut. */
 void ngx_http_toolgate_catalog_at(char pointer[NGX_HTTP_TOOLGATE_POINTER_MAX],
     const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -40,6 +44,14 @@ ngx_int_t ngx_http_toolgate_catalog_string(ngx_http_toolgate_catalog_t *cat,
     json_t *object, const char *base, const char *key, ngx_uint_t required,
     ngx_str_t *out);
 
+/* A member that is true or false; *out stays when it is absent. */
+ngx_int_t ngx_http_toolgate_catalog_flag(ngx_http_toolgate_catalog_t *cat,
+    json_t *object, const char *base, const char *key, ngx_uint_t *out);
+
+/* A member that is a list; *out is NULL when it is absent. */
+ngx_int_t ngx_http_toolgate_catalog_array(ngx_http_toolgate_catalog_t *cat,
+    json_t *object, const char *base, const char *key, json_t **out);
+
 /* A tool of the project by name or id. */
 ngx_http_toolgate_tool_t *ngx_http_toolgate_catalog_find_tool(
     ngx_http_toolgate_catalog_t *cat, ngx_str_t *name);
@@ -47,6 +59,28 @@ ngx_http_toolgate_tool_t *ngx_http_toolgate_catalog_find_tool(
 /* Builds the agent at place i of "agents". */
 ngx_int_t ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat,
     json_t *value, ngx_uint_t i);
+
+/* Builds the secret, or the API key, at place i of its list. */
+ngx_int_t ngx_http_toolgate_catalog_secret(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, ngx_uint_t i);
+ngx_int_t ngx_http_toolgate_catalog_key(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, ngx_uint_t i);
+
+/* Makes the key of "toolgate_admin_key" in the project "default". */
+ngx_int_t ngx_http_toolgate_catalog_admin_key(ngx_http_toolgate_catalog_t *cat);
+
+/* Grants what "toolset" of an agent names. */
+ngx_int_t ngx_http_toolgate_agent_toolset(ngx_http_toolgate_catalog_t *cat,
+    json_t *toolset, const char *base, ngx_http_toolgate_agent_t *agent);
+
+/* Grants one tool; rules may be NULL. */
+ngx_int_t ngx_http_toolgate_agent_grant(ngx_http_toolgate_catalog_t *cat,
+    ngx_http_toolgate_agent_t *agent, ngx_http_toolgate_tool_t *tool,
+    json_t *rules, const char *base);
+
+/* Reads a file into cat->file and cat->text. */
+ngx_int_t ngx_http_toolgate_catalog_read(ngx_http_toolgate_catalog_t *cat,
+    ngx_str_t *name);
 
 /* The bit of a scope's name, 0 for an unknown one or NULL. */
 ngx_uint_t ngx_http_toolgate_scope(const char *name);

@@ -18,22 +18,17 @@ static ngx_int_t ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat,
     json_t *tools, const char *base, ngx_http_toolgate_agent_t *agent);
 static ngx_int_t ngx_http_toolgate_agent_http(ngx_http_toolgate_catalog_t *cat,
     json_t *grant, const char *base, ngx_http_toolgate_agent_t *agent);
-static ngx_int_t ngx_http_toolgate_agent_toolset(
-    ngx_http_toolgate_catalog_t *cat, json_t *toolset, const char *base,
-    ngx_http_toolgate_agent_t *agent);
-static ngx_int_t ngx_http_toolgate_agent_include(
-    ngx_http_toolgate_catalog_t *cat, const char *token, const char *base,
-    ngx_http_toolgate_agent_t *agent);
 static ngx_int_t ngx_http_toolgate_agent_builtin(ngx_http_toolgate_catalog_t *cat,
     json_t *builtin, const char *base);
-static ngx_int_t ngx_http_toolgate_agent_grant(ngx_http_toolgate_catalog_t *cat,
-    ngx_http_toolgate_agent_t *agent, ngx_http_toolgate_tool_t *tool,
-    json_t *rules, const char *base);
+static ngx_int_t ngx_http_toolgate_agent_rules(ngx_http_toolgate_catalog_t *cat,
+    json_t *rules, const char *base, tg_str_t *text);
 static ngx_int_t ngx_http_toolgate_definition(ngx_pool_t *pool,
     ngx_http_toolgate_tool_t *tool, tg_str_t rules, ngx_str_t *out);
 static ngx_int_t ngx_http_toolgate_agent_variables(
     ngx_http_toolgate_catalog_t *cat, json_t *value, const char *base,
     ngx_http_toolgate_agent_t *agent);
+static ngx_int_t ngx_http_toolgate_agent_knowledge(
+    ngx_http_toolgate_catalog_t *cat, json_t *value, const char *base);
 static int ngx_libc_cdecl ngx_http_toolgate_grant_cmp(const void *one,
     const void *two);
 
@@ -52,10 +47,6 @@ static const char *const  ngx_http_toolgate_grant_keys[] = {
     "tool", "rules", NULL
 };
 
-static const char *const  ngx_http_toolgate_toolset_keys[] = {
-    "include", "approval_mode", "require_approval", "dispatch", NULL
-};
-
 static const char *const  ngx_http_toolgate_builtin_keys[] = {
     "transfer_to_human", "create_ticket", "flag_conversation",
     "search_knowledge", NULL
@@ -65,31 +56,6 @@ static const char *const  ngx_http_toolgate_switch_keys[] = {
     "enabled", "rules", NULL
 };
 
-/* Groups, profiles and tools that an include list may name. Those that this
- * version has no tool for are kept and offer nothing. */
-static const char *const  ngx_http_toolgate_include_words[] = {
-    "skill", "skills", "workspace", "platform", "sandbox", "web", "dispatcher",
-    "tools", "focused", "core", "list_skills", "search_skills", "load_skill",
-    "execute_skills", "workspace_status", "list_workspace_files",
-    "read_workspace_file", "write_workspace_file", "write_workspace_files",
-    "edit_workspace_file", "multi_edit_workspace_file", "lint_workspace_file",
-    "search_workspace_files", "delete_workspace_file", "component_status",
-    "sandbox_status", "run_command", "run_code", "web_fetch", "web_search",
-    "tool_dispatcher", "agentengine_tool_dispatcher", "tool_search", NULL
-};
-
-/* Which groups hold which of the helper's tools. */
-static const struct {
-    const char  *word;
-    const char  *tool;
-} ngx_http_toolgate_include_groups[] = {
-    { "sandbox", "run_command" },
-    { "sandbox", "sandbox_status" },
-    { "focused", "sandbox_status" },
-    { "core", "sandbox_status" },
-    { NULL, NULL }
-};
-
 
 ngx_int_t
 ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
@@ -97,8 +63,10 @@ ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
 {
     char                        base[NGX_HTTP_TOOLGATE_POINTER_MAX];
     tg_str_t                    scope, name;
+    ngx_uint_t                  paused;
     ngx_http_toolgate_agent_t  *agent;
 
+    paused = 0;
     ngx_http_toolgate_catalog_at(base, "/agents/%u", (unsigned) i);
 
     agent = ngx_array_push(&cat->project->agents);
@@ -132,13 +100,15 @@ ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
     name.data = (char *) agent->name.data;
 
     if (!tg_id_label_valid(name)) {
-        return ngx_http_toolgate_catalog_error(cat, base, "invalid_value",
+        return ngx_http_toolgate_catalog_fault(cat, base, "name",
+                                               "invalid_value",
                                                "an agent's name has 1 to 64 of "
                                                "[A-Za-z0-9_.:-]");
     }
 
     if (agent->instructions.len > NGX_HTTP_TOOLGATE_INSTRUCTIONS_MAX) {
-        return ngx_http_toolgate_catalog_error(cat, base, "invalid_value",
+        return ngx_http_toolgate_catalog_fault(cat, base, "instructions",
+                                               "invalid_value",
                                                "\"instructions\" is over 256 KiB");
     }
 
@@ -149,27 +119,35 @@ ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
     if (ngx_http_toolgate_agent_find(cat->project, &agent->name) != agent
         || cat->conf->has_model(cat->conf->data, &agent->name))
     {
-        return ngx_http_toolgate_catalog_error(cat, base, "name_conflict",
+        return ngx_http_toolgate_catalog_fault(cat, base, "name",
+                                               "name_conflict",
                                                "an agent or a model has this "
                                                "name already");
     }
 
     if (!cat->conf->has_model(cat->conf->data, &agent->model)) {
-        return ngx_http_toolgate_catalog_error(cat, base, "model_not_found",
+        return ngx_http_toolgate_catalog_fault(cat, base, "model",
+                                               "model_not_found",
                                                "\"model\" names no "
                                                "\"toolgate_model\"");
     }
 
-    if (json_object_get(value, "business_hours")
-        || json_array_size(json_object_get(json_object_get(value, "knowledge"),
-                                           "sources")) != 0)
-    {
-        return ngx_http_toolgate_catalog_error(cat, base, "not_implemented",
-                                               "business hours and knowledge are "
-                                               "not part of this version");
+    if (json_object_get(value, "business_hours")) {
+        return ngx_http_toolgate_catalog_fault(cat, base, "business_hours",
+                                               "not_implemented",
+                                               "business hours are not part of "
+                                               "this version");
     }
 
-    agent->actions_paused = json_is_true(json_object_get(value, "actions_paused"));
+    if (ngx_http_toolgate_agent_knowledge(cat, json_object_get(value, "knowledge"),
+                                          base) != NGX_OK
+        || ngx_http_toolgate_catalog_flag(cat, value, base, "actions_paused",
+                                          &paused) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    agent->actions_paused = paused;
 
     if (json_object_get(value, "tools") == NULL) {
         return NGX_OK;
@@ -181,9 +159,42 @@ ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
 
 
 static ngx_int_t
+ngx_http_toolgate_agent_knowledge(ngx_http_toolgate_catalog_t *cat, json_t *value,
+    const char *base)
+{
+    char     pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
+    json_t  *sources;
+
+    static const char *const  keys[] = { "sources", NULL };
+
+    if (value == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_http_toolgate_catalog_at(pointer, "%s/knowledge", base);
+
+    if (ngx_http_toolgate_catalog_known(cat, value, pointer, keys) != NGX_OK
+        || ngx_http_toolgate_catalog_array(cat, value, pointer, "sources", &sources)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (json_array_size(sources) != 0) {
+        return ngx_http_toolgate_catalog_error(cat, pointer, "not_implemented",
+                                               "knowledge is not part of this "
+                                               "version");
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
 ngx_http_toolgate_agent_variables(ngx_http_toolgate_catalog_t *cat, json_t *value,
     const char *base, ngx_http_toolgate_agent_t *agent)
 {
+    char         pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
     json_t      *member;
     const char  *key;
 
@@ -192,13 +203,15 @@ ngx_http_toolgate_agent_variables(ngx_http_toolgate_catalog_t *cat, json_t *valu
     }
 
     if (!json_is_object(value)) {
-        return ngx_http_toolgate_catalog_error(cat, base, "invalid_type",
+        return ngx_http_toolgate_catalog_fault(cat, base, "variables",
+                                               "invalid_type",
                                                "\"variables\" is an object");
     }
 
     json_object_foreach(value, key, member) {
         if (!json_is_string(member)) {
-            return ngx_http_toolgate_catalog_error(cat, base, "invalid_type",
+            ngx_http_toolgate_catalog_at(pointer, "%s/variables/%s", base, key);
+            return ngx_http_toolgate_catalog_error(cat, pointer, "invalid_type",
                                                    "variables are strings");
         }
     }
@@ -214,20 +227,30 @@ ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat, json_t *tools,
     const char *base, ngx_http_toolgate_agent_t *agent)
 {
     char         pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
-    json_t      *value;
-    ngx_uint_t   i;
+    json_t      *value, *client, *http;
+    ngx_uint_t   i, enabled, anonymous;
 
+    enabled = 1;
+    anonymous = 0;
     ngx_http_toolgate_catalog_at(pointer, "%s/tools", base);
 
     if (ngx_http_toolgate_catalog_known(cat, tools, pointer,
-                                        ngx_http_toolgate_tools_keys) != NGX_OK)
+                                        ngx_http_toolgate_tools_keys) != NGX_OK
+        || ngx_http_toolgate_catalog_flag(cat, tools, pointer, "enabled", &enabled)
+           != NGX_OK
+        || ngx_http_toolgate_catalog_flag(cat, tools, pointer,
+                                          "allow_anonymous_actions", &anonymous)
+           != NGX_OK
+        || ngx_http_toolgate_catalog_array(cat, tools, pointer, "client", &client)
+           != NGX_OK
+        || ngx_http_toolgate_catalog_array(cat, tools, pointer, "http", &http)
+           != NGX_OK)
     {
         return NGX_ERROR;
     }
 
-    agent->tools_enabled = !json_is_false(json_object_get(tools, "enabled"));
-    agent->allow_anonymous_actions =
-        json_is_true(json_object_get(tools, "allow_anonymous_actions"));
+    agent->tools_enabled = enabled;
+    agent->allow_anonymous_actions = anonymous;
 
     value = json_object_get(tools, "max_tool_rounds");
 
@@ -235,15 +258,17 @@ ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat, json_t *tools,
         if (!json_is_integer(value) || json_integer_value(value) < 1
             || json_integer_value(value) > TG_POLICY_MAX_ROUNDS)
         {
-            return ngx_http_toolgate_catalog_error(cat, pointer, "invalid_value",
+            return ngx_http_toolgate_catalog_fault(cat, pointer, "max_tool_rounds",
+                                                   "invalid_value",
                                                    "\"max_tool_rounds\" is 1 to 5");
         }
 
         agent->max_rounds = (ngx_uint_t) json_integer_value(value);
     }
 
-    if (json_array_size(json_object_get(tools, "client")) != 0) {
-        return ngx_http_toolgate_catalog_error(cat, pointer, "not_implemented",
+    if (json_array_size(client) != 0) {
+        return ngx_http_toolgate_catalog_fault(cat, pointer, "client",
+                                               "not_implemented",
                                                "client tools are not part of "
                                                "this version");
     }
@@ -256,12 +281,10 @@ ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat, json_t *tools,
         return NGX_ERROR;
     }
 
-    value = json_object_get(tools, "http");
-
-    for (i = 0; i < json_array_size(value); i++) {
+    for (i = 0; i < json_array_size(http); i++) {
         ngx_http_toolgate_catalog_at(pointer, "%s/tools/http/%u", base, (unsigned) i);
 
-        if (ngx_http_toolgate_agent_http(cat, json_array_get(value, i), pointer,
+        if (ngx_http_toolgate_agent_http(cat, json_array_get(http, i), pointer,
                                          agent) != NGX_OK)
         {
             return NGX_ERROR;
@@ -281,6 +304,8 @@ ngx_http_toolgate_agent_builtin(ngx_http_toolgate_catalog_t *cat, json_t *builti
 {
     char         pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
     json_t      *value;
+    tg_str_t     rules;
+    ngx_uint_t   enabled;
     const char  *key;
 
     if (builtin == NULL) {
@@ -300,7 +325,11 @@ ngx_http_toolgate_agent_builtin(ngx_http_toolgate_catalog_t *cat, json_t *builti
 
         if (ngx_http_toolgate_catalog_known(cat, value, pointer,
                                             ngx_http_toolgate_switch_keys)
-            != NGX_OK)
+            != NGX_OK
+            || ngx_http_toolgate_catalog_flag(cat, value, pointer, "enabled",
+                                              &enabled) != NGX_OK
+            || ngx_http_toolgate_agent_rules(cat, json_object_get(value, "rules"),
+                                             pointer, &rules) != NGX_OK)
         {
             return NGX_ERROR;
         }
@@ -317,8 +346,9 @@ ngx_http_toolgate_agent_http(ngx_http_toolgate_catalog_t *cat, json_t *grant,
     ngx_str_t                  name;
     ngx_http_toolgate_tool_t  *tool;
 
-    if (json_is_true(json_object_get(grant, "hours_only"))) {
-        return ngx_http_toolgate_catalog_error(cat, base, "not_implemented",
+    if (json_object_get(grant, "hours_only")) {
+        return ngx_http_toolgate_catalog_fault(cat, base, "hours_only",
+                                               "not_implemented",
                                                "\"hours_only\" is not part of "
                                                "this version");
     }
@@ -334,7 +364,8 @@ ngx_http_toolgate_agent_http(ngx_http_toolgate_catalog_t *cat, json_t *grant,
     tool = ngx_http_toolgate_catalog_find_tool(cat, &name);
 
     if (tool == NULL) {
-        return ngx_http_toolgate_catalog_error(cat, base, "tool_not_found",
+        return ngx_http_toolgate_catalog_fault(cat, base, "tool",
+                                               "tool_not_found",
                                                "no tool has this name or id");
     }
 
@@ -344,140 +375,30 @@ ngx_http_toolgate_agent_http(ngx_http_toolgate_catalog_t *cat, json_t *grant,
 
 
 static ngx_int_t
-ngx_http_toolgate_agent_toolset(ngx_http_toolgate_catalog_t *cat, json_t *toolset,
-    const char *base, ngx_http_toolgate_agent_t *agent)
+ngx_http_toolgate_agent_rules(ngx_http_toolgate_catalog_t *cat, json_t *rules,
+    const char *base, tg_str_t *text)
 {
-    char        pointer[NGX_HTTP_TOOLGATE_POINTER_MAX], *list, *word, *save;
-    json_t     *include, *item;
-    size_t      i;
-    ngx_str_t   mode;
-
-    if (toolset == NULL) {
-        return NGX_OK;
+    if (rules && !json_is_string(rules)) {
+        return ngx_http_toolgate_catalog_fault(cat, base, "rules",
+                                               "invalid_type",
+                                               "\"rules\" is a string");
     }
 
-    ngx_http_toolgate_catalog_at(pointer, "%s/toolset", base);
+    text->data = json_string_value(rules);
+    text->len = json_string_length(rules);
 
-    if (ngx_http_toolgate_catalog_known(cat, toolset, pointer,
-                                        ngx_http_toolgate_toolset_keys) != NGX_OK
-        || ngx_http_toolgate_catalog_string(cat, toolset, pointer,
-                                            "approval_mode", 0, &mode) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    if ((mode.len && ngx_strcmp(mode.data, "off") != 0
-         && ngx_strcmp(mode.data, "full") != 0)
-        || json_array_size(json_object_get(toolset, "require_approval")) != 0)
-    {
-        return ngx_http_toolgate_catalog_error(cat, pointer, "not_implemented",
-                                               "approvals are not part of this "
-                                               "version: \"approval_mode\" can "
-                                               "only be \"off\"");
-    }
-
-    include = json_object_get(toolset, "include");
-    i = 0;
-
-    do {
-        item = json_is_array(include) ? json_array_get(include, i) : include;
-
-        if (item == NULL) {
-            break;
-        }
-
-        if (!json_is_string(item)) {
-            return ngx_http_toolgate_catalog_error(cat, pointer, "invalid_type",
-                                                   "\"include\" is a list of "
-                                                   "strings");
-        }
-
-        list = strdup(json_string_value(item));
-        if (list == NULL) {
-            return NGX_ERROR;
-        }
-
-        for (word = strtok_r(list, ", ", &save); word;
-             word = strtok_r(NULL, ", ", &save))
-        {
-            if (ngx_http_toolgate_agent_include(cat, word, pointer, agent)
-                != NGX_OK)
-            {
-                free(list);
-                return NGX_ERROR;
-            }
-        }
-
-        free(list);
-
-    } while (json_is_array(include) && ++i < json_array_size(include));
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_toolgate_agent_include(ngx_http_toolgate_catalog_t *cat,
-    const char *token, const char *base, ngx_http_toolgate_agent_t *agent)
-{
-    ngx_uint_t                  i, j, wanted;
-    ngx_http_toolgate_tool_t   *tool;
-    ngx_http_toolgate_grant_t  *grant;
-
-    for (i = 0; ngx_http_toolgate_include_words[i]; i++) {
-        if (strcasecmp(token, ngx_http_toolgate_include_words[i]) == 0) {
-            break;
-        }
-    }
-
-    if (ngx_http_toolgate_include_words[i] == NULL) {
-        return ngx_http_toolgate_catalog_error(cat, base, "invalid_value", token);
-    }
-
-    tool = cat->objects->helper_tools.elts;
-
-    for (i = 0; i < cat->objects->helper_tools.nelts; i++) {
-        wanted = (strcasecmp(token, (char *) tool[i].name.data) == 0);
-
-        for (j = 0; ngx_http_toolgate_include_groups[j].word; j++) {
-            if (strcasecmp(token, ngx_http_toolgate_include_groups[j].word) == 0
-                && ngx_strcmp(tool[i].name.data,
-                              ngx_http_toolgate_include_groups[j].tool) == 0)
-            {
-                wanted = 1;
-            }
-        }
-
-        grant = agent->grants.elts;
-
-        for (j = 0; j < agent->grants.nelts; j++) {
-            if (grant[j].tool == &tool[i]) {
-                wanted = 0;
-            }
-        }
-
-        if (!wanted) {
-            continue;
-        }
-
-        if (!cat->conf->helper) {
-            return ngx_http_toolgate_catalog_error(cat, base, "no_helper",
-                                                   "this tool needs "
-                                                   "\"toolgate_helper\"");
-        }
-
-        if (ngx_http_toolgate_agent_grant(cat, agent, &tool[i], NULL, base)
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
+    if (tg_clean_length(*text) > NGX_HTTP_TOOLGATE_RULES_MAX) {
+        return ngx_http_toolgate_catalog_fault(cat, base, "rules",
+                                               "rules_too_long",
+                                               "\"rules\" has over 4000 "
+                                               "characters");
     }
 
     return NGX_OK;
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_toolgate_agent_grant(ngx_http_toolgate_catalog_t *cat,
     ngx_http_toolgate_agent_t *agent, ngx_http_toolgate_tool_t *tool,
     json_t *rules, const char *base)
@@ -486,18 +407,8 @@ ngx_http_toolgate_agent_grant(ngx_http_toolgate_catalog_t *cat,
     ngx_uint_t                  i;
     ngx_http_toolgate_grant_t  *grant;
 
-    if (rules && !json_is_string(rules)) {
-        return ngx_http_toolgate_catalog_error(cat, base, "invalid_type",
-                                               "\"rules\" is a string");
-    }
-
-    text.data = json_string_value(rules);
-    text.len = json_string_length(rules);
-
-    if (tg_clean_length(text) > NGX_HTTP_TOOLGATE_RULES_MAX) {
-        return ngx_http_toolgate_catalog_error(cat, base, "rules_too_long",
-                                               "\"rules\" has over 4000 "
-                                               "characters");
+    if (ngx_http_toolgate_agent_rules(cat, rules, base, &text) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     grant = agent->grants.elts;
