@@ -64,9 +64,8 @@ qr/"toolgate_admin_key" directive has a key of less than 16 characters in .*ngin
 --- plain
 --- config
 location = /x { return 204; }
---- user_files
->>> blank.key
-
+--- user_files eval
+">>> blank.key\n  \n"
 --- http_config
 toolgate_admin_key $TEST_NGINX_SERVER_ROOT/html/blank.key;
 --- must_die

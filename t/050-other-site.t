@@ -20,8 +20,8 @@ the other site
 ["GET /site/index.html", "GET /site/", "GET /site/none", "GET /gz/index.html"]
 --- error_code eval
 [200, 200, 404, 200]
---- response_body eval
-["the other site\n", "the other site\n", qr/404 Not Found/, "the other site\n"]
+--- response_body_like eval
+['^the other site$', '^the other site$', '404 Not Found', '^the other site$']
 --- response_headers eval
 [("!x-request-id\n!x-toolgate-run") x 4]
 
