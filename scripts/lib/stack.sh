@@ -210,14 +210,16 @@ tg_end()
             fi
             continue
         fi
-        # a master takes its workers along; requests that are nearly done get a
-        # moment, and so does what a worker does at its end
+        # a master takes its workers along; a graceful end, which waits for every
+        # connection that has not asked for anything yet, only when it is wanted
         for member in $(tg_nginx_members "$pid"); do
             grep -qa '^nginx: master' "/proc/$member/cmdline" 2>/dev/null \
                 || continue
-            kill -QUIT "$member" 2>/dev/null || true
-            tg_wait_for "${TOOLGATE_QUIT_SECONDS:-2}" tg_gone "$member" \
-                || tg_end_one nginx "$member" "$2"
+            if [ "${TOOLGATE_QUIT_SECONDS:-0}" -gt 0 ]; then
+                kill -QUIT "$member" 2>/dev/null || true
+                tg_wait_for "$TOOLGATE_QUIT_SECONDS" tg_gone "$member" || true
+            fi
+            tg_end_one nginx "$member" "$2"
         done
         for member in $(tg_nginx_members "$pid"); do
             tg_end_one "an nginx worker" "$member" 1
