@@ -1,7 +1,7 @@
 /*
  * Reads a JSON body into memory and checks it while it arrives, a slice in each
  * turn of the event loop, so that a big one does not hold up other streams of the
- * worker. Never writes to a file.
+ * worker. Never writes to a file; reads one that another module has written.
  */
 
 #include "ngx_http_toolgate_api.h"
@@ -16,6 +16,8 @@ static void ngx_http_toolgate_body_slice(ngx_event_t *ev);
 static void ngx_http_toolgate_body_process(ngx_http_request_t *r);
 static ngx_int_t ngx_http_toolgate_body_take(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body, size_t *taken);
+static ngx_int_t ngx_http_toolgate_body_copy(ngx_buf_t *b, u_char *to,
+    size_t len);
 static ngx_int_t ngx_http_toolgate_body_room(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body, size_t len);
 static void ngx_http_toolgate_body_finish(ngx_http_request_t *r,
@@ -231,7 +233,7 @@ ngx_http_toolgate_body_take(ngx_http_request_t *r, ngx_http_toolgate_body_t *bod
 
     for (cl = r->request_body->bufs; cl; cl = cl->next) {
         b = cl->buf;
-        len = (size_t) (b->last - b->pos);
+        len = (size_t) ngx_buf_size(b);
 
         if (len == 0) {
             continue;
@@ -242,12 +244,13 @@ ngx_http_toolgate_body_take(ngx_http_request_t *r, ngx_http_toolgate_body_t *bod
             return NGX_ERROR;
         }
 
-        if (ngx_http_toolgate_body_room(r, body, body->len + len) != NGX_OK) {
+        if (ngx_http_toolgate_body_room(r, body, body->len + len) != NGX_OK
+            || ngx_http_toolgate_body_copy(b, body->data + body->len, len)
+               != NGX_OK)
+        {
             ngx_http_toolgate_body_refuse(r, body, "internal_error", NULL);
             return NGX_ERROR;
         }
-
-        ngx_memcpy(body->data + body->len, b->pos, len);
 
         /* a fault is told at the end: the client is still sending */
 
@@ -255,12 +258,33 @@ ngx_http_toolgate_body_take(ngx_http_request_t *r, ngx_http_toolgate_body_t *bod
 
         body->len += len;
         *taken += len;
-        b->pos = b->last;
+
+        if (!r->preserve_body) {
+            b->pos = b->last;
+        }
     }
 
-    r->request_body->bufs = NULL;
+    /* "mirror" has read the body before and sends it itself later */
+
+    if (!r->preserve_body) {
+        r->request_body->bufs = NULL;
+    }
 
     return NGX_OK;
+}
+
+
+/* A file is only there when another module has read the body. */
+static ngx_int_t
+ngx_http_toolgate_body_copy(ngx_buf_t *b, u_char *to, size_t len)
+{
+    if (ngx_buf_in_memory(b)) {
+        ngx_memcpy(to, b->pos, len);
+        return NGX_OK;
+    }
+
+    return ngx_read_file(b->file, to, len, b->file_pos) == (ssize_t) len
+           ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -282,16 +306,10 @@ ngx_http_toolgate_body_room(ngx_http_request_t *r, ngx_http_toolgate_body_t *bod
         cap = NGX_HTTP_TOOLGATE_BODY_FIRST;
     }
 
-    /* of its own, so that it can be given back before the pool */
-
-    data = ngx_pmemalign(r->pool, cap, NGX_ALIGNMENT);
+    data = ngx_http_toolgate_bytes_resize(r->pool, body->data, body->len,
+                                          body->cap, cap);
     if (data == NULL) {
         return NGX_ERROR;
-    }
-
-    if (body->data) {
-        ngx_memcpy(data, body->data, body->len);
-        (void) ngx_pfree(r->pool, body->data);
     }
 
     body->data = data;
@@ -350,4 +368,5 @@ ngx_http_toolgate_body_cleanup(void *data)
     }
 
     tg_scan_free(body->scan);
+    ngx_http_toolgate_bytes_free(body->request->pool, body->data, body->cap);
 }

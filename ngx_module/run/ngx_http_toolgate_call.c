@@ -373,14 +373,19 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
     ngx_uint_t                i;
     ngx_http_toolgate_run_t  *run;
 
+    static ngx_str_t  none = ngx_string("-");
+
     run = call->run;
 
     call->state = NGX_HTTP_TOOLGATE_CALL_ENDED;
     run->calls_open--;
 
+    /* a name that is none of ours is whatever a model has written */
+
     ngx_log_error(NGX_LOG_INFO, run->request->connection->log, 0,
                   "toolgate: run %s call %s \"%V\": %s", run->id, call->id,
-                  &call->name, call->code ? call->code : "ok");
+                  call->tool ? &call->tool->name : &none,
+                  call->code ? call->code : "ok");
 
     if (!call->caller_owned || call->code) {
         ngx_http_toolgate_call_step(run, &call->name, call->code);

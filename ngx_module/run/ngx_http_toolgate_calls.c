@@ -10,6 +10,7 @@
 
 #define NGX_HTTP_TOOLGATE_HISTORY_MAX    (8 * 1024 * 1024)    /* of one round */
 #define NGX_HTTP_TOOLGATE_GUIDANCE_MAX   2048
+#define NGX_HTTP_TOOLGATE_CANONICAL_MAX  (2 * TG_DELTA_MAX_ARGUMENTS)
 
 
 static ngx_int_t ngx_http_toolgate_call_init(ngx_http_toolgate_run_t *run,
@@ -179,6 +180,7 @@ ngx_http_toolgate_call_arguments(ngx_http_toolgate_call_t *call,
     ngx_pool_t          *pool;
     const char          *reason;
     ngx_str_t            copy;
+    ngx_uint_t           valid;
     tg_json_error_t      error;
     tg_schema_errors_t   errors;
 
@@ -204,7 +206,6 @@ ngx_http_toolgate_call_arguments(ngx_http_toolgate_call_t *call,
     }
 
     tg_buf_init(&text, NGX_HTTP_TOOLGATE_GUIDANCE_MAX);
-    reason = NULL;
 
     if (call->tool->template) {
         if (tg_template_fold_digits(call->args) != TG_OK) {
@@ -212,13 +213,16 @@ ngx_http_toolgate_call_arguments(ngx_http_toolgate_call_t *call,
         }
     }
 
-    if (!tg_schema_validate(call->tool->schema, call->args, &errors)) {
+    valid = tg_schema_validate(call->tool->schema, call->args, &errors);
+
+    if (!valid) {
         tg_schema_errors_text(&errors, &text);
 
     } else if (call->tool->template) {
         reason = tg_template_check_formats(call->tool->template, call->args,
                                            pointer, sizeof(pointer));
         if (reason) {
+            valid = 0;
             tg_buf_printf(&text, "%s: %s", pointer, reason);
         }
     }
@@ -230,13 +234,29 @@ ngx_http_toolgate_call_arguments(ngx_http_toolgate_call_t *call,
         return NGX_ERROR;
     }
 
-    call->facts.arguments_valid = (copy.len == 0);
+    call->facts.arguments_valid = valid;
     call->facts.arguments_guidance.data = (char *) copy.data;
     call->facts.arguments_guidance.len = copy.len;
 
-    tg_buf_init(&text, TG_DELTA_MAX_ARGUMENTS * 2);
-    tg_json_canonical(call->args, &text);
-    call->canonical = ngx_http_toolgate_copy(pool, tg_buf_get(&text));
+    if (!valid) {
+        return NGX_OK;
+    }
+
+    /* half of it would make different calls look the same */
+
+    tg_buf_init(&text, NGX_HTTP_TOOLGATE_CANONICAL_MAX);
+
+    if (tg_json_canonical(call->args, &text) == TG_E_LIMIT) {
+        tg_buf_free(&text);
+        call->facts.arguments_valid = false;
+        call->facts.arguments_guidance = tg_str("the arguments are too large");
+        return NGX_OK;
+    }
+
+    if (text.error == TG_OK) {
+        call->canonical = ngx_http_toolgate_copy(pool, tg_buf_get(&text));
+    }
+
     tg_buf_free(&text);
 
     return call->canonical.data ? NGX_OK : NGX_ERROR;

@@ -77,7 +77,7 @@ ngx_http_toolgate_helper_tool_start(ngx_http_toolgate_job_t *job)
     }
 
     timeout = json_object_get(job->arguments, "timeout");
-    wanted = 1000 * (timeout ? (ngx_msec_t) json_integer_value(timeout)
+    wanted = 1000 * (timeout ? (ngx_msec_t) json_number_value(timeout)
                              : NGX_HTTP_TOOLGATE_HELPER_DEFAULT_S);
 
     hj->request.tool = job->tool->name;
@@ -106,7 +106,7 @@ ngx_http_toolgate_helper_tool_done(void *data,
 
     tg_str_t                         text;
     json_t                          *answer;
-    tg_json_error_t                  error;
+    json_error_t                     error;
     ngx_http_toolgate_helper_job_t  *hj;
 
     hj = job->state;
@@ -132,7 +132,10 @@ ngx_http_toolgate_helper_tool_done(void *data,
 
     tg_buf_str(&job->result, text);
 
-    answer = tg_json_load(text, &error);
+    /* output of a command may hold NUL, which is refused everywhere else */
+
+    answer = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES|JSON_ALLOW_NUL,
+                        &error);
 
     if (!json_is_true(json_object_get(answer, "ok"))) {
         job->code = ngx_http_toolgate_helper_tool_code(job->pool, answer);

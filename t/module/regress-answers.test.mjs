@@ -3,7 +3,7 @@
 
 import test, { before, after } from 'node:test';
 import assert from 'node:assert/strict';
-import { assertError, startFixture } from './fixture.mjs';
+import { assertError, assertWhole, callsTurn, startFixture, textTurn } from './fixture.mjs';
 
 let f;
 before(async () => { f = await startFixture(); });
@@ -21,3 +21,11 @@ for (const model of ['m', 'renamed', 'a']) {
     });
   }
 }
+
+test('a name that a model made up stays out of the log', async () => {
+  const name = 'x\n2026/01/01 00:00:00 [alert] 1#1: forged';
+  const client = await f.stream([callsTurn({ id: 'c1', n: name, a: '{}' }), textTurn('done')]);
+  assertWhole(client);
+  assert.deepEqual(f.codes(), ['tool_not_available']);
+  assert.ok(!f.nginx.log().includes('forged'));
+});
