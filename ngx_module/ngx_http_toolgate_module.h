@@ -115,6 +115,13 @@ ngx_http_toolgate_model_t *ngx_http_toolgate_model_find(ngx_http_request_t *r,
 /* Random bytes for ids. */
 ngx_int_t ngx_http_toolgate_random(u_char *to, size_t len);
 
+/* Memory that is given back with _free, not with the pool. _resize keeps the first
+ * used of old bytes (data may be NULL) and returns the new place; on NULL the old
+ * one stays. */
+u_char *ngx_http_toolgate_bytes_resize(ngx_pool_t *pool, u_char *data,
+    size_t used, size_t old, size_t size);
+void ngx_http_toolgate_bytes_free(ngx_pool_t *pool, u_char *data, size_t size);
+
 /* Adds a response header; name and value live as long as the request. */
 ngx_int_t ngx_http_toolgate_add_header(ngx_http_request_t *r, const char *name,
     ngx_str_t *value);

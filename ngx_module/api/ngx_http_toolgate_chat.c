@@ -81,6 +81,7 @@ ngx_http_toolgate_chat_body(ngx_http_request_t *r, ngx_http_toolgate_body_t *bod
 
     c.run->prompt.body = body->data;
     c.run->prompt.len = body->len;
+    c.run->prompt.cap = body->cap;
     c.run->prompt.scan = body->scan;
 
     if (ngx_http_toolgate_chat_fields(&c) != NGX_OK
@@ -99,6 +100,7 @@ ngx_http_toolgate_chat_body(ngx_http_request_t *r, ngx_http_toolgate_body_t *bod
     /* from here on the run's: it may be done with it long before the request is */
 
     body->scan = NULL;
+    body->data = NULL;
     c.run->prompt.owned = 1;
 
     ngx_http_toolgate_run_start(c.run);

@@ -97,7 +97,8 @@ ngx_http_toolgate_prompt_release(ngx_http_toolgate_run_t *run)
     sr->request_body->bufs = NULL;
 
     tg_scan_free(run->prompt.scan);
-    (void) ngx_pfree(run->request->pool, run->prompt.body);
+    ngx_http_toolgate_bytes_free(run->request->pool, run->prompt.body,
+                                 run->prompt.cap);
 
     run->prompt.scan = NULL;
     run->prompt.body = NULL;

@@ -529,6 +529,8 @@ ngx_http_toolgate_run_cleanup(void *data)
 
     if (run->prompt.owned) {
         tg_scan_free(run->prompt.scan);
+        ngx_http_toolgate_bytes_free(run->request->pool, run->prompt.body,
+                                     run->prompt.cap);
     }
 
     json_decref(run->variables);

@@ -49,6 +49,7 @@ typedef struct ngx_http_toolgate_run_s  ngx_http_toolgate_run_t;
 typedef struct {
     u_char                         *body;
     size_t                          len;
+    size_t                          cap;            /* allocated */
     tg_scan_t                      *scan;
     ngx_str_t                       model;          /* as the caller named it */
     json_t                         *tools;          /* the caller's own, or NULL */
@@ -57,7 +58,7 @@ typedef struct {
     unsigned                        stream:1;
     unsigned                        include_usage:1;
     unsigned                        allow_actions:1;
-    unsigned                        owned:1;        /* scan is the run's to free */
+    unsigned                        owned:1;        /* body and scan are the run's */
 } ngx_http_toolgate_prompt_t;
 
 /* Why a run failed, for the face to say. */
