@@ -69,7 +69,7 @@ const head = (path, more = '', method = 'POST') =>
   `${method} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\n${more}\r\n`;
 const statuses = (text) => [...text.matchAll(/HTTP\/1\.1 (\d\d\d)/g)].map((m) => Number(m[1]));
 
-test('C074 R the connection goes on after a request that was refused before its body was read', async () => {
+test('C074 the connection goes on after a request that was refused before its body was read', async () => {
   const json = JSON.stringify({ model: 'bare', messages: [{ role: 'user', content: 'x' }] });
   const good = head(chat, `Content-Type: application/json\r\nContent-Length: ${json.length}\r\nConnection: close\r\n`) + json;
   const body = 'x'.repeat(3000);
@@ -176,7 +176,7 @@ test('a client that leaves while it sends its body', async () => {
 });
 
 for (const [model, length, pad, rate] of [['m', 1000, 0, 16], ['buffered', 1000, 0, 16], ['plain', 200, 1000, 5]]) {
-  test(`R a slow client gets the stream byte for byte, and the model is held back: ${model}`, async () => {
+  test(`a slow client gets the stream byte for byte, and the model is held back: ${model}`, async () => {
     const count = 30_000;
     const content = 'z'.repeat(length);
     const turn = CH({ content, ...(pad ? { pad: 'p'.repeat(pad) } : {}) });

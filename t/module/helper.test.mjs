@@ -11,7 +11,7 @@ import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REPO, tempDir } from '../lib/stack.mjs';
 import { T, record } from '../helper/client.mjs';
-import { callsTurn, startFixture, textTurn } from './fixture.mjs';
+import { stepsOf, callsTurn, startFixture, textTurn } from './fixture.mjs';
 import { SLOW } from './nginx.mjs';
 
 const BUILD = process.env.TOOLGATE_BUILD ?? path.join(REPO, 'build');
@@ -139,6 +139,14 @@ test('a call arrives whole and its answer goes to the model as it is', async () 
   assert.equal(call.tool, 'run_command');
   assert.match(call.invocation_id, /^run_/);
   for (const key of ['id', 'project', 'account', 'session']) assert.equal(typeof call[key], 'string');
+});
+
+test('O02: output that holds NUL is a success like any other', async () => {
+  const nul = { ok: true, stdout: 'a\u0000b', exit_code: 0 };
+  await fresh({ answer: (call, reply) => { reply.accepted(); reply.result(nul); } });
+  const answer = await f.ask([command('true'), OK]);
+  assert.deepEqual(stepsOf(answer), [['run_command', 'ok']]);
+  assert.deepEqual(f.told()[0].result, nul);
 });
 
 test('a connection is kept and used again', async () => {

@@ -92,7 +92,7 @@ test('what the model gets is shaped, with a notice', async () => {
   assert.deepEqual(f.told()[0].result, { ok: true, items: [] });
 });
 
-test('R signed by Standard Webhooks over the exact bytes; webhook-id is the call id', async () => {
+test('signed by Standard Webhooks over the exact bytes; webhook-id is the call id', async () => {
   const secret = (await f.nginx.request('/v1/tool_signing_secret')).json.secret;
   assert.match(secret, /^whsec_/);
   const check = (entry) => {
@@ -133,14 +133,14 @@ test('over TLS: headers, secret, variable, User-Agent of the tool, body types', 
   assert.deepEqual({ ...body, text: undefined }, { text: undefined, n: 7, key: 'sesame-open', fixed: [1, 2.5, null, true], mixed: 'n=7!' });
 });
 
-test('R digits are folded in arguments before they are checked and sent', async () => {
+test('digits are folded in arguments before they are checked and sent', async () => {
   await call('order_status', { order_number: '٨٨١٢' });
   assert.deepEqual(f.asked, ['/orders/8812']);
   await call('order_status', { order_number: '۸۸' });
   assert.deepEqual(f.asked, ['/orders/88']);
 });
 
-test('R token rules: what is no token is refused before anything is sent', async () => {
+test('token rules: what is no token is refused before anything is sent', async () => {
   for (const n of ['..', '.', 'a/b', 'a?b', 'a#b', 'a%2fb', 'a\r\nX: 1', '', ' ', '\u202e1', 'x'.repeat(65 * 1024)]) {
     const got = await code('order_status', { order_number: n });
     assert.ok(['invalid_arguments', 'unresolved_placeholder'].includes(got), `${JSON.stringify(n)}: ${got}`);
@@ -184,7 +184,8 @@ test('answers that are no JSON, empty, packed, cut, too large', async () => {
   assert.equal(await lookup('text'), 'unreadable');
   assert.equal(await lookup('empty'), 'ok');
   assert.equal(f.told()[0].result.message, 'Nothing found.');
-  assert.equal(await lookup('gzip'), 'unreadable');
+  assert.equal(await lookup('gzip'), 'ok');
+  assert.deepEqual(f.told()[0].result.items, [{ Status: 'packed' }]);
   assert.equal(await lookup('badgzip'), 'unreadable');
   assert.equal(await lookup('bomb'), 'unreadable');
   assert.equal(await lookup('half'), 'upstream_failed');
@@ -240,7 +241,7 @@ test('instructions inside of a result stay data: control characters and length',
   assert.ok(f.model.request().json !== undefined);
 });
 
-test('R a tool for verified users is not offered to others', async () => {
+test('a tool for verified users is not offered to others', async () => {
   await f.ask([callsTurn({ id: 'c', n: 'my_orders', a: '{}' }), OK]);
   assert.ok(!f.model.request().json.tools.some((t) => t.function.name === 'my_orders'));
   assert.ok(['tool_not_available', 'verification_required'].includes(f.codes()[0]));

@@ -87,7 +87,7 @@ test('calls of a round run side by side, results come in call order', async () =
   assert.deepEqual(f.told().map((c) => c.id), ['c1', 'c2', 'n']);
 });
 
-test('R identical calls of one round: the second waits and gets already_done', async () => {
+test('identical calls of one round: the second waits and gets already_done', async () => {
   f.clear();
   f.tool.answer = async () => {
     await sleep(50);
