@@ -9,7 +9,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { text, finish, DONE } from '../lib/openai-wire.mjs';
 import {
-  ask, call, catalogAt, commandsOf, gate, lines, lives, mark, processOf, sleep,
+  ask, call, catalogAt, commandsOf, editConf, gate, lines, lives, mark, processOf, sleep,
   startWorld, toldToModel, until, watchesLeft,
 } from './fault.mjs';
 
@@ -225,6 +225,13 @@ test('a bad catalog on reload keeps the old configuration, and is an error', asy
 });
 
 test('USR2: the run of the old binary ends, the new one serves', async () => {
+  if (process.env.TOOLGATE_ASAN) {
+    // nginx hands the new binary only what is named here; the tracer of the leak checker
+    // itself crashes in a master that was started so
+    editConf(stack, 'worker_processes',
+      'env ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0;\nworker_processes');
+    assert.equal((await stack.reload()).code, 0);
+  }
   model.plan([{ send: text('one ') }, { until: 'go' }, { send: [text('two'), finish('stop'), DONE] }]);
   const client = await world.open({ messages: ask('Count.') });
   await client.next();
