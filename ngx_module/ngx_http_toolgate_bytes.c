@@ -52,10 +52,10 @@ ngx_http_toolgate_bytes_free(ngx_pool_t *pool, u_char *data, size_t size)
         return;
     }
 
-    if (size < NGX_HTTP_TOOLGATE_BYTES_MAPPED) {
-        (void) ngx_pfree(pool, data);
-        return;
-    }
+    if (size >= NGX_HTTP_TOOLGATE_BYTES_MAPPED) {
+        (void) munmap(data, size);
 
-    (void) munmap(data, size);
+    } else if (pool) {
+        (void) ngx_pfree(pool, data);
+    }
 }

@@ -117,7 +117,7 @@ ngx_int_t ngx_http_toolgate_random(u_char *to, size_t len);
 
 /* Memory that is given back with _free, not with the pool. _resize keeps the first
  * used of old bytes (data may be NULL) and returns the new place; on NULL the old
- * one stays. */
+ * one stays. _free without a pool: from a clean-up, where the pool is going. */
 u_char *ngx_http_toolgate_bytes_resize(ngx_pool_t *pool, u_char *data,
     size_t used, size_t old, size_t size);
 void ngx_http_toolgate_bytes_free(ngx_pool_t *pool, u_char *data, size_t size);

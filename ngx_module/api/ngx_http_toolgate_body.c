@@ -368,5 +368,5 @@ ngx_http_toolgate_body_cleanup(void *data)
     }
 
     tg_scan_free(body->scan);
-    ngx_http_toolgate_bytes_free(body->request->pool, body->data, body->cap);
+    ngx_http_toolgate_bytes_free(NULL, body->data, body->cap);
 }

@@ -291,6 +291,7 @@ ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run)
 {
     run->state = NGX_HTTP_TOOLGATE_RUN_CALLING_MODEL;
     run->turn_text = 0;
+    run->turn_shown = 0;
     run->parse_failed = 0;
     run->streaming = 0;
 
@@ -529,8 +530,7 @@ ngx_http_toolgate_run_cleanup(void *data)
 
     if (run->prompt.owned) {
         tg_scan_free(run->prompt.scan);
-        ngx_http_toolgate_bytes_free(run->request->pool, run->prompt.body,
-                                     run->prompt.cap);
+        ngx_http_toolgate_bytes_free(NULL, run->prompt.body, run->prompt.cap);
     }
 
     json_decref(run->variables);
