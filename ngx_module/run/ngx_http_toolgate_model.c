@@ -152,6 +152,10 @@ static ngx_int_t
 ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
     const tg_delta_news_t *news)
 {
+    if (news->reasoning.len || news->content.len || news->refusal.len) {
+        run->turn_shown = 1;
+    }
+
     if (news->reasoning.len
         && run->face->reasoning(run, news->reasoning) != NGX_OK)
     {
@@ -188,9 +192,9 @@ ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
 ngx_uint_t
 ngx_http_toolgate_model_next(ngx_http_toolgate_run_t *run)
 {
-    /* bytes that the caller has seen cannot be taken back */
+    /* what the caller has seen of this turn cannot be taken back */
 
-    if (run->any_text || run->writer.started) {
+    if (run->turn_shown) {
         return 0;
     }
 

@@ -255,6 +255,8 @@ ngx_http_toolgate_relay_renamed(ngx_http_toolgate_run_t *run, tg_str_t json)
 static ngx_int_t
 ngx_http_toolgate_relay_begin(ngx_http_toolgate_run_t *run, off_t length)
 {
+    run->turn_shown = 1;
+
     if (run->writer.started) {
         return NGX_OK;
     }

@@ -158,6 +158,7 @@ struct ngx_http_toolgate_run_s {
     tg_buf_t                        whole;          /* an answer that is no stream */
     unsigned                        streaming:1;
     unsigned                        turn_text:1;    /* this turn has shown text */
+    unsigned                        turn_shown:1;   /* … or anything else */
     unsigned                        any_text:1;     /* the run has shown text */
     unsigned                        parse_failed:1;
 

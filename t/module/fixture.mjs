@@ -127,8 +127,9 @@ export async function startFixture({ moreTools = [], agents, models = {}, catalo
   const tool = await startMockTool();
   const dead = { url: 'http://127.0.0.1:9' };
   const nginx = await startNginx({
-    http: 'toolgate_netguard_allow 127.0.0.1/32 insecure_http;',
     ...options,
+    http: (options.http ?? 'toolgate_netguard_allow 127.0.0.1/32 insecure_http;')
+      .replaceAll('@MODEL@', model.port),
     models: {
       m: [model], renamed: [{ url: model.url, model: 'vendor-7b' }], dead: [dead],
       fallback: [dead, { url: model.url, model: 'second' }],
