@@ -181,6 +181,11 @@ tg_prove()
         TEST_NGINX_LOAD_MODULES="$OUT/ngx_http_toolgate_module.so" \
         TEST_NGINX_SERVROOT="$OUT/servroot-$harness" \
         prove -v -It/lib "$@"
+    # the harness keeps the folder of what failed
+    if [ $ASAN -eq 1 ]; then
+        grep -hE -A 25 'Sanitizer|runtime error' \
+            "$OUT/servroot-$harness/logs/error.log" 2>/dev/null
+    fi
 }
 
 suite_t()
