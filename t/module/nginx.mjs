@@ -35,7 +35,7 @@ delete CHILD_ENV.NGINX;
 /**
  * models: { name: [{ url, model?, backup?, conf? }] }, places in order. catalog: an
  * object. http, server, api: more directives at these levels. files: { name: text } in
- * the folder, where "@DIR@" in directives leads.
+ * the folder, where "@DIR@" in directives leads; "@API@" is the port.
  */
 export async function startNginx({
   models = {}, catalog, http: httpConf = '', server = '', api = '', files = {},
@@ -88,7 +88,7 @@ http {
     ${server}
   }
 }
-`.replaceAll('@DIR@', nginx.dir);
+`.replaceAll('@DIR@', nginx.dir).replaceAll('@API@', nginx.port);
   fs.writeFileSync(path.join(nginx.dir, 'nginx.conf'), nginx.conf);
   if (!quiet) await nginx.start();
   return nginx;
