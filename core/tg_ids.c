@@ -12,6 +12,8 @@
 
 
 #define TG_ID_BASE         62
+#define TG_ID_PART         10      /* digits that fit in 64 bits */
+#define TG_ID_PART_BASE    UINT64_C(839299365868340224)    /* 62 to the power of 10 */
 #define TG_ID_PREFIX_MAX   (TG_ID_MAX_LEN - TG_ID_BODY_LEN - 1)
 #define TG_ID_LABEL_MAX    64
 
@@ -26,6 +28,7 @@ tg_id_make(const char *prefix, const uint8_t random[TG_ID_RANDOM_LEN],
     char id[TG_ID_MAX_LEN])
 {
     size_t             i, len;
+    uint64_t           part;
     unsigned __int128  bits;
 
     len = strnlen(prefix, TG_ID_PREFIX_MAX);
@@ -36,10 +39,16 @@ tg_id_make(const char *prefix, const uint8_t random[TG_ID_RANDOM_LEN],
         bits = bits << 8 | random[i];
     }
 
-    /* the most significant digit first: ids sort as their bits do */
+    /* the most significant digit first: ids sort as their bits do. Division of 128
+     * bits is dear, so it is done once for ten digits */
+    part = 0;
     for (i = TG_ID_BODY_LEN; i > 0; i--) {
-        id[len + i - 1] = tg_id_digits[(size_t) (bits % TG_ID_BASE)];
-        bits /= TG_ID_BASE;
+        if ((TG_ID_BODY_LEN - i) % TG_ID_PART == 0) {
+            part = (uint64_t) (bits % TG_ID_PART_BASE);
+            bits /= TG_ID_PART_BASE;
+        }
+        id[len + i - 1] = tg_id_digits[part % TG_ID_BASE];
+        part /= TG_ID_BASE;
     }
 
     id[len + TG_ID_BODY_LEN] = '\0';

@@ -72,9 +72,7 @@ ngx_http_toolgate_chat_body(ngx_http_request_t *r, ngx_http_toolgate_body_t *bod
     c.run = ngx_http_toolgate_run_create(r, body->key,
                                          &ngx_http_toolgate_chat_face);
 
-    if (c.run == NULL
-        || ngx_http_toolgate_chat_face_init(c.run) != NGX_OK)
-    {
+    if (c.run == NULL) {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
@@ -513,7 +511,9 @@ ngx_http_toolgate_chat_agent(ngx_http_toolgate_chat_check_t *c)
                                             "of \"functions\".");
     }
 
-    if (ngx_http_toolgate_run_for_agent(c->run) != NGX_OK) {
+    if (ngx_http_toolgate_run_for_agent(c->run) != NGX_OK
+        || ngx_http_toolgate_chat_face_init(c->run) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

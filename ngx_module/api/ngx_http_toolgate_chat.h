@@ -10,7 +10,7 @@
 
 extern const ngx_http_toolgate_face_t  ngx_http_toolgate_chat_face;
 
-/* Gives the run its face's own data. */
+/* Gives an agent's run its face's own data. */
 ngx_int_t ngx_http_toolgate_chat_face_init(ngx_http_toolgate_run_t *run);
 
 #endif /* NGX_HTTP_TOOLGATE_CHAT_H */

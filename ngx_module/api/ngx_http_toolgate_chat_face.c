@@ -481,8 +481,17 @@ ngx_http_toolgate_chat_fail(ngx_http_toolgate_run_t *run,
     tg_buf_t                        *out;
     tg_str_t                         message;
     ngx_str_t                        type = ngx_string("application/json");
-    ngx_http_toolgate_chat_state_t  *chat = run->face_data;
+    ngx_http_toolgate_chat_state_t  *chat;
 
+    /* a relay has one only when it fails */
+
+    if (run->face_data == NULL
+        && ngx_http_toolgate_chat_face_init(run) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    chat = run->face_data;
     out = &chat->chunk;
     tg_buf_reset(out);
     message.data = (char *) failure->message.data;

@@ -56,7 +56,6 @@ ngx_http_toolgate_run_create(ngx_http_request_t *r, ngx_http_toolgate_key_t *key
 
     tg_id_make("run_", random, run->id);
     tg_sse_init(&run->sse);
-    tg_delta_init(&run->delta);
     tg_buf_init(&run->whole, NGX_HTTP_TOOLGATE_RELAY_BODY_MAX);
     ngx_http_toolgate_writer_init(&run->writer, r);
 
@@ -79,6 +78,8 @@ ngx_http_toolgate_run_for_agent(ngx_http_toolgate_run_t *run)
     ngx_pool_t  *pool;
 
     pool = run->request->pool;
+
+    tg_delta_init(&run->delta);
 
     if (ngx_array_init(&run->offered, pool, 4,
                        sizeof(ngx_http_toolgate_grant_t *)) != NGX_OK
@@ -297,9 +298,12 @@ ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run)
 
     tg_sse_free(&run->sse);
     tg_sse_init(&run->sse);
-    tg_delta_free(&run->delta);
-    tg_delta_init(&run->delta);
     tg_buf_reset(&run->whole);
+
+    if (run->agent) {
+        tg_delta_free(&run->delta);
+        tg_delta_init(&run->delta);
+    }
 
     if (ngx_http_toolgate_model_call(run) != NGX_OK) {
         run->out_of_memory = 1;
@@ -538,7 +542,11 @@ ngx_http_toolgate_run_cleanup(void *data)
     json_decref(run->prompt.variables);
 
     tg_sse_free(&run->sse);
-    tg_delta_free(&run->delta);
+
+    if (run->agent) {
+        tg_delta_free(&run->delta);
+    }
+
     tg_buf_free(&run->whole);
 }
 
