@@ -31,39 +31,23 @@ static const char *ngx_http_toolgate_variable_status(
     ngx_http_toolgate_run_state_e state);
 
 
+#define ngx_http_toolgate_var(name, what)                                     \
+    { ngx_string(name), NULL, ngx_http_toolgate_variable, what,                \
+      NGX_HTTP_VAR_NOCACHEABLE, 0 }
+
+
 static ngx_http_variable_t  ngx_http_toolgate_variables_table[] = {
-
-    { ngx_string("toolgate_run"), NULL, ngx_http_toolgate_variable,
-      NGX_HTTP_TOOLGATE_VAR_RUN, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("toolgate_project"), NULL, ngx_http_toolgate_variable,
-      NGX_HTTP_TOOLGATE_VAR_PROJECT, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("toolgate_account"), NULL, ngx_http_toolgate_variable,
-      NGX_HTTP_TOOLGATE_VAR_ACCOUNT, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("toolgate_agent"), NULL, ngx_http_toolgate_variable,
-      NGX_HTTP_TOOLGATE_VAR_AGENT, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("toolgate_model"), NULL, ngx_http_toolgate_variable,
-      NGX_HTTP_TOOLGATE_VAR_MODEL, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("toolgate_status"), NULL, ngx_http_toolgate_variable,
-      NGX_HTTP_TOOLGATE_VAR_STATUS, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("toolgate_rounds"), NULL, ngx_http_toolgate_variable,
-      NGX_HTTP_TOOLGATE_VAR_ROUNDS, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("toolgate_tools"), NULL, ngx_http_toolgate_variable,
-      NGX_HTTP_TOOLGATE_VAR_TOOLS, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("toolgate_tokens_in"), NULL, ngx_http_toolgate_variable,
-      NGX_HTTP_TOOLGATE_VAR_TOKENS_IN, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-    { ngx_string("toolgate_tokens_out"), NULL, ngx_http_toolgate_variable,
-      NGX_HTTP_TOOLGATE_VAR_TOKENS_OUT, NGX_HTTP_VAR_NOCACHEABLE, 0 },
-
-      ngx_http_null_variable
+    ngx_http_toolgate_var("toolgate_run", NGX_HTTP_TOOLGATE_VAR_RUN),
+    ngx_http_toolgate_var("toolgate_project", NGX_HTTP_TOOLGATE_VAR_PROJECT),
+    ngx_http_toolgate_var("toolgate_account", NGX_HTTP_TOOLGATE_VAR_ACCOUNT),
+    ngx_http_toolgate_var("toolgate_agent", NGX_HTTP_TOOLGATE_VAR_AGENT),
+    ngx_http_toolgate_var("toolgate_model", NGX_HTTP_TOOLGATE_VAR_MODEL),
+    ngx_http_toolgate_var("toolgate_status", NGX_HTTP_TOOLGATE_VAR_STATUS),
+    ngx_http_toolgate_var("toolgate_rounds", NGX_HTTP_TOOLGATE_VAR_ROUNDS),
+    ngx_http_toolgate_var("toolgate_tools", NGX_HTTP_TOOLGATE_VAR_TOOLS),
+    ngx_http_toolgate_var("toolgate_tokens_in", NGX_HTTP_TOOLGATE_VAR_TOKENS_IN),
+    ngx_http_toolgate_var("toolgate_tokens_out", NGX_HTTP_TOOLGATE_VAR_TOKENS_OUT),
+    ngx_http_null_variable
 };
 
 
