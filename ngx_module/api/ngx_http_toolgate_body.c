@@ -39,6 +39,15 @@ ngx_http_toolgate_body_read(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     ngx_http_toolgate_body_t      *body;
     ngx_http_toolgate_loc_conf_t  *tlcf;
 
+    /* "mirror", "auth_request" and the like: the body, the connection and the
+     * answer are the main request's */
+
+    if (r != r->main) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "toolgate: \"%V\" cannot be a subrequest", &r->uri);
+        return NGX_HTTP_FORBIDDEN;
+    }
+
     tlcf = ngx_http_get_module_loc_conf(r, ngx_http_toolgate_module);
     length = r->headers_in.content_length_n;
 

@@ -495,10 +495,12 @@ ngx_http_toolgate_run_ping(ngx_event_t *ev)
 
     ngx_add_timer(ev, run->location->sse_ping);
 
-    /* a client that does not read needs no proof of life, and nothing follows
-     * [DONE] */
+    /* a client that does not read needs no proof of life, nothing follows [DONE],
+     * and a relayed answer may be no stream after all */
 
-    if (run->writer.unsent || run->relay_done) {
+    if (run->writer.unsent || run->relay_done
+        || (run->writer.started && !run->writer.events))
+    {
         return;
     }
 
