@@ -3,7 +3,6 @@
 import test, { before, after } from 'node:test';
 import assert from 'node:assert/strict';
 import { assertWhole, startFixture, textTurn } from './fixture.mjs';
-import { SLOW } from './nginx.mjs';
 
 let f;
 before(async () => {
@@ -19,7 +18,7 @@ test('no ping gets into an answer that is no stream', async () => {
   const whole = JSON.stringify({ id: 'x', object: 'chat.completion', choices: [] });
   f.model.plan([
     { raw: `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${whole.length}\r\n\r\n${whole.slice(0, 20)}` },
-    { wait: 600 * SLOW }, { send: whole.slice(20) },
+    { wait: 600 }, { send: whole.slice(20) },
   ]);
   const answer = await f.nginx.chat(f.body({ model: 'm', stream: true }));
   assert.equal(answer.status, 200);

@@ -7,7 +7,7 @@ import { startMockModel } from '../lib/mock-model.mjs';
 import { CH, FIN, DONE, assertWhole, textTurn } from './fixture.mjs';
 import { SLOW, startNginx } from './nginx.mjs';
 
-const MODELS = ['plain', 'buffered', 'paced'];
+const MODELS = ['plain', 'buffered', 'paced', 'cached', 'stored'];
 let model;
 let nginx;
 
@@ -19,9 +19,11 @@ before(async () => {
     models: {
       plain: [{ conf: `${proxy} proxy_buffering off;` }],
       buffered: [{ conf: proxy }],
+      cached: [{ conf: `${proxy} proxy_cache z; proxy_cache_methods POST; proxy_cache_key x; proxy_cache_valid 1m;` }],
+      stored: [{ conf: `${proxy} proxy_store @DIR@/stored;` }],
       paced: [{ conf: `${proxy} proxy_buffering off; limit_req zone=vendor burst=5;` }],
     },
-    http: 'limit_req_zone $binary_remote_addr zone=vendor:1m rate=4r/s;',
+    http: 'proxy_cache_path @DIR@/cache keys_zone=z:1m; limit_req_zone $binary_remote_addr zone=vendor:1m rate=4r/s;',
     api: 'limit_rate 150k;',
     catalog: { agents: MODELS.map((name) => ({ name: `${name}-agent`, model: name })) },
   });
@@ -55,6 +57,17 @@ for (const name of ['buffered', 'buffered-agent']) {
     model.signal('seen');
     await client.end();
     assertWhole(client);
+  });
+}
+
+for (const name of ['cached', 'cached', 'cached-agent', 'stored', 'stored-agent']) {
+  test(`${name}: what nginx has whole waits for a client that reads slowly`, async () => {
+    model.clear();
+    model.plan(long(400));
+    const client = await nginx.open(body({ model: name }), { bytesPerSecond: 1_000_000 });
+    await client.end(30_000 * SLOW);
+    assertWhole(client);
+    assert.equal(client.content.length, 400_000);
   });
 }
 
