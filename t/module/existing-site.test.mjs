@@ -21,7 +21,8 @@ const SITE = '/etc/nginx/sites-available/default';
 const KEY = 'tg_test_0123456789abcdefghij';
 const START_MS = 20_000;
 
-const why = [STOCK, SITE].some((file) => !fs.existsSync(file))
+const why = process.env.TOOLGATE_ASAN ? 'the distribution\'s own nginx takes no sanitized module'
+  : [STOCK, SITE].some((file) => !fs.existsSync(file))
   ? `there is no ${STOCK} or ${SITE}`
   : process.getuid() !== 0 ? 'the stock configuration is for root' : undefined;
 
