@@ -78,7 +78,10 @@ ngx_http_toolgate_variable_run(ngx_http_request_t *r)
 
     run = ngx_http_get_module_ctx(r->main, ngx_http_toolgate_module);
 
-    return (run && run->kind == NGX_HTTP_TOOLGATE_CTX_RUN) ? run : NULL;
+    /* a request that was refused before its run began has none */
+
+    return (run && run->kind == NGX_HTTP_TOOLGATE_CTX_RUN
+            && run->state != NGX_HTTP_TOOLGATE_RUN_NEW) ? run : NULL;
 }
 
 

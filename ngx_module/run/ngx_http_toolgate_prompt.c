@@ -8,7 +8,6 @@
 #include "ngx_http_toolgate_run.h"
 
 
-#define NGX_HTTP_TOOLGATE_VARIABLE_NAME     64
 
 typedef struct {
     ngx_http_toolgate_run_t  *run;
@@ -471,12 +470,12 @@ ngx_http_toolgate_prompt_ref(ngx_http_toolgate_prompt_builder_t *p,
 }
 
 
-/* Appends the instructions as a JSON string, {{var.name}} filled in. A name that
- * is not declared stays as it is written: the text is the operator's own. */
+/* Appends the instructions as a JSON string, {{var.name}} filled in. The catalog
+ * has seen to it that each name has a value. */
 void
 ngx_http_toolgate_prompt_fill(ngx_http_toolgate_run_t *run, tg_buf_t *out)
 {
-    char         name[NGX_HTTP_TOOLGATE_VARIABLE_NAME + 1];
+    char         name[NGX_HTTP_TOOLGATE_VARIABLE_NAME_MAX + 1];
     tg_buf_t     text;
     tg_str_t     value;
     const char  *p, *last, *open, *close;
@@ -498,7 +497,7 @@ ngx_http_toolgate_prompt_fill(ngx_http_toolgate_run_t *run, tg_buf_t *out)
         open += 6;
         value = tg_null_str;
 
-        if ((size_t) (close - open) <= NGX_HTTP_TOOLGATE_VARIABLE_NAME) {
+        if ((size_t) (close - open) <= NGX_HTTP_TOOLGATE_VARIABLE_NAME_MAX) {
             ngx_memcpy(name, open, (size_t) (close - open));
             name[close - open] = '\0';
             value = tg_json_get_string(run->variables, name);

@@ -24,6 +24,9 @@ static ngx_int_t ngx_http_toolgate_agent_rules(ngx_http_toolgate_catalog_t *cat,
     json_t *rules, const char *base, tg_str_t *text);
 static ngx_int_t ngx_http_toolgate_definition(ngx_pool_t *pool,
     ngx_http_toolgate_tool_t *tool, tg_str_t rules, ngx_str_t *out);
+static ngx_int_t ngx_http_toolgate_agent_placeholders(
+    ngx_http_toolgate_catalog_t *cat, const char *base,
+    ngx_http_toolgate_agent_t *agent);
 static ngx_int_t ngx_http_toolgate_agent_variables(
     ngx_http_toolgate_catalog_t *cat, json_t *value, const char *base,
     ngx_http_toolgate_agent_t *agent);
@@ -112,6 +115,10 @@ ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
                                                "\"instructions\" is over 256 KiB");
     }
 
+    if (ngx_http_toolgate_agent_placeholders(cat, base, agent) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     scope.len = cat->project->name.len;
     scope.data = (char *) cat->project->name.data;
     tg_id_derive("agent_", scope, name, agent->id);
@@ -184,6 +191,46 @@ ngx_http_toolgate_agent_knowledge(ngx_http_toolgate_catalog_t *cat, json_t *valu
         return ngx_http_toolgate_catalog_error(cat, pointer, "not_implemented",
                                                "knowledge is not part of this "
                                                "version");
+    }
+
+    return NGX_OK;
+}
+
+
+/* A {{var.name}} that no variable fills would reach the model as it is written. */
+static ngx_int_t
+ngx_http_toolgate_agent_placeholders(ngx_http_toolgate_catalog_t *cat,
+    const char *base, ngx_http_toolgate_agent_t *agent)
+{
+    char         name[NGX_HTTP_TOOLGATE_VARIABLE_NAME_MAX + 1];
+    char        *p, *end;
+    size_t       len;
+
+    p = (char *) agent->instructions.data;
+
+    while (p && (p = strstr(p, "{{var.")) != NULL) {
+        p += 6;
+        end = strstr(p, "}}");
+
+        if (end == NULL) {
+            return NGX_OK;
+        }
+
+        len = (size_t) (end - p);
+        ngx_memzero(name, sizeof(name));
+
+        if (len <= NGX_HTTP_TOOLGATE_VARIABLE_NAME_MAX) {
+            ngx_memcpy(name, p, len);
+        }
+
+        if (json_object_get(agent->variables, name) == NULL) {
+            return ngx_http_toolgate_catalog_fault(cat, base, "instructions",
+                                                   "unknown_placeholder",
+                                                   "\"variables\" has no value "
+                                                   "for a {{var.name}} here");
+        }
+
+        p = end;
     }
 
     return NGX_OK;

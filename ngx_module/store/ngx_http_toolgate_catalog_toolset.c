@@ -165,7 +165,10 @@ ngx_http_toolgate_agent_include(ngx_http_toolgate_catalog_t *cat,
 
     if (ngx_http_toolgate_include_words[i] == NULL) {
         return ngx_http_toolgate_catalog_fault(cat, base, "include",
-                                               "invalid_value", token);
+                                               "invalid_value",
+                                               "not a group, a profile or a "
+                                               "tool, like \"sandbox\", "
+                                               "\"focused\", \"run_command\"");
     }
 
     tool = cat->objects->helper_tools.elts;

@@ -135,6 +135,7 @@ const CASES = [
   ['an unknown field of a built-in', { agents: [agent({}, { builtin: { create_ticket: { on: true } } })] }, 'unknown_field', '/agents/0/tools/builtin/create_ticket/on'],
   ['a built-in that is neither on nor off', { agents: [agent({}, { builtin: { create_ticket: { enabled: 'no' } } })] }, 'invalid_type', '/agents/0/tools/builtin/create_ticket/enabled'],
   ['rules of a built-in that are too long', { agents: [agent({}, { builtin: { create_ticket: { rules: 'x'.repeat(4001) } } })] }, 'rules_too_long', '/agents/0/tools/builtin/create_ticket/rules'],
+  ['instructions with a variable that has no value', { agents: [agent({ variables: { a: '1' }, instructions: '{{var.a}} {{var.b}}' })] }, 'unknown_placeholder', '/agents/0/instructions'],
   ['an unknown field of toolset', { agents: [agent({}, { toolset: { exclude: [] } })] }, 'unknown_field', '/agents/0/tools/toolset/exclude'],
   ['an unknown word of include', { agents: [agent({}, { toolset: { include: ['sandbocks'] } })] }, 'invalid_value', '/agents/0/tools/toolset/include'],
   ['include of a wrong type', { agents: [agent({}, { toolset: { include: [5] } })] }, 'invalid_type', '/agents/0/tools/toolset/include'],

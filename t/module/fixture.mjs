@@ -101,7 +101,7 @@ export function agentsOf(model = 'm') {
     tools: { allow_anonymous_actions: true, http: usual, ...tools },
   });
   return [
-    agent('a', {}, { instructions: 'Help {{var.who}} of {{var.shop}}, {{var.none}} and {{x}}.',
+    agent('a', {}, { instructions: 'Help {{var.who}} of {{var.shop}} and {{x}}.',
       variables: { who: 'customers', shop: 'Acme "North"' } }),
     agent('plain'),
     ...[1, 2, 4, 5].map((n) => agent(`rounds${n}`, { max_tool_rounds: n })),

@@ -14,7 +14,7 @@ before(async () => {
 after(() => f.stop());
 
 const OK = textTurn('ok');
-const system = 'Help customers of Acme "North", {{var.none}} and {{x}}.';
+const system = 'Help customers of Acme "North" and {{x}}.';
 
 /** What the model was sent for these messages. */
 async function sent(messages, more = {}) {
@@ -179,7 +179,7 @@ test('instructions are filled from variables; the request overrides declared one
   const user = [{ role: 'user', content: 'x' }];
   assert.equal((await sent(user)).messages[0].content, system);
   const up = await sent(user, { variables: { shop: 'Souq\n"2"', who: '{{var.shop}}' } });
-  assert.equal(up.messages[0].content, 'Help {{var.shop}} of Souq\n"2", {{var.none}} and {{x}}.');
+  assert.equal(up.messages[0].content, 'Help {{var.shop}} of Souq\n"2" and {{x}}.');
   assert.equal(up.variables, undefined);
   assertError(await f.ask([], { variables: { color: 'red' } }), 400, 'unknown_variable', 'variables.color');
   assertError(await f.ask([], { variables: { shop: 5 } }), 400, 'invalid_type', 'variables.shop');
