@@ -10,6 +10,7 @@
 #define NGX_HTTP_TOOLGATE_MODEL_NAME_MAX     128
 #define NGX_HTTP_TOOLGATE_CALLER_TOOLS_MAX   (1024 * 1024)
 #define NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX    (64 * 1024)
+#define NGX_HTTP_TOOLGATE_ROLES_AHEAD        16
 
 
 /* Checking stops at the first fault; what is wrong is kept for the answer. */
@@ -267,7 +268,7 @@ ngx_http_toolgate_chat_messages(ngx_http_toolgate_chat_check_t *c)
     size_t                    i, n;
     ptrdiff_t                 len;
     const tg_scan_member_t   *member;
-    const tg_scan_message_t  *message;
+    const tg_scan_message_t  *message, *ahead;
 
     static const char *const  roles[] = {
         "system", "developer", "user", "assistant", "tool", "function", NULL
@@ -295,6 +296,14 @@ ngx_http_toolgate_chat_messages(ngx_http_toolgate_chat_check_t *c)
 
     for (i = 0; i < n; i++) {
         message = tg_scan_message(c->body->scan, i);
+
+        /* roles of a big body lie far apart and have left the cache */
+
+        if (i + NGX_HTTP_TOOLGATE_ROLES_AHEAD < n) {
+            ahead = tg_scan_message(c->body->scan,
+                                    i + NGX_HTTP_TOOLGATE_ROLES_AHEAD);
+            __builtin_prefetch(c->body->data + ahead->role.start);
+        }
 
         if (message->whole.type != TG_SCAN_OBJECT) {
             snprintf(c->param, sizeof(c->param), "messages[%zu]", i);
