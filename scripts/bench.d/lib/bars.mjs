@@ -28,7 +28,8 @@ const whole = (...parts) => {
 /** [row, what, value, must, aim, lower is better, unit] */
 function rows(b) {
     const { lat = {}, tput = {}, stream = {}, hold = {}, big = {}, mixed = {}, mem = {}, loop = {} } = b;
-    const out = [], add = (row, what, value, must, aim, { up = false, unit = 'x' } = {}) => out.push({ row, what, value, must, aim, up, unit });
+    const out = [], add = (row, what, value, must, aim, { up = false, unit = 'x', note = null } = {}) =>
+            out.push({ row, what, value, must, aim, up, unit, note });
 
     for (const [k, label] of [['r512', '0.5 KB'], ['r8k', '8 KB']]) {
         add(1, `added p50, c=1, ${label}`, ratio(lat[k], (r) => r.added.p50), 1.5, 1.25);
@@ -46,9 +47,13 @@ function rows(b) {
     add(9, 'CPU a frame, unpaced', ratio(stream.unpaced, (r) => r.cpu), 1.8, 1.2);
     add(10, 'unpaced frames/s', ratio(stream.unpaced, (r) => r.frames / r.secs), 0.7, 1.2, { up: true });
     if (hold[US]) {
-        const top = hold[US].slice(-2), of = (name, n) => hold[name]?.find((r) => r.streams === n)?.frame?.p99;
-        add(11, '1024 @20 ms and 2048 @40 ms held', top.filter((r) => r.held).length, 2, 2, { up: true, unit: ' of 2' });
-        add(11, 'frame p99 at 1024', over(of(US, 1024), of(REF, 1024)), null, 1.5);
+        const of = (name, n) => hold[name]?.find((r) => r.streams === n);
+        for (const n of [1024, 2048]) {
+            const able = of(REF, n)?.held;      // a machine that plain nginx is too much for says nothing about us
+            add(11, `${n} streams held (1: yes)`, of(US, n)?.held ? 1 : 0, able ? 1 : null, able ? 1 : null, { up: true, unit: '',
+                note: able || of(US, n)?.held ? null : 'not judged: nginx does not hold them here' });
+        }
+        add(11, 'frame p99 at 1024', over(of(US, 1024)?.frame?.p99, of(REF, 1024)?.frame?.p99), null, 1.5);
     }
     add(12, 'streams whole (2: bytes, 1: text only)', whole(stream.ttft, stream.frames, stream.unpaced), 1, 2, { up: true, unit: '' });
     add(13, '1 MB body added p50', mid(big['1m']?.one[US], (r) => r.added.p50 / 1000), 10, 5, { unit: ' ms' });
@@ -78,12 +83,13 @@ export function bars(result) {
     const holds = (r, limit) => limit === null || (r.up ? r.value >= limit : r.value <= limit);
     const all = rows(result.benches), sign = (r, x) => (x === null ? '-' : `${r.up ? '>=' : '<='} ${x}${r.unit}`);
     if (!all.length) return [];
-    for (const r of all) r.verdict = !holds(r, r.must) ? 'MISSED' : !holds(r, r.aim) ? 'ok' : r.aim === null ? 'ok' : 'ok, aim held';
+    for (const r of all) r.verdict = r.note ? r.note : !holds(r, r.must) ? 'MISSED' : !holds(r, r.aim) ? 'ok' : r.aim === null ? 'ok' : 'ok, aim held';
     result.bars = all;
     const missed = all.filter((r) => r.verdict === 'MISSED');
+    const judged = all.filter((r) => !r.note);
     return [table('Bars: x = ratio to plain nginx in this run unless said otherwise; medians',
         ['row: figure', 'measured', 'must', 'aim', 'verdict'],
         all.map((r) => [`${String(r.row).padStart(2)}: ${r.what}`, `${num(r.value)}${r.unit}`, sign(r, r.must), sign(r, r.aim), r.verdict])),
-    `bars: ${all.length - missed.length} of ${all.length} held, ${all.filter((r) => r.verdict.endsWith('aim held')).length} with their aim`
+    `bars: ${judged.length - missed.length} of ${judged.length} held, ${all.filter((r) => r.verdict.endsWith('aim held')).length} with their aim`
         + (missed.length ? `; MISSED: ${missed.map((r) => `${r.row} (${r.what})`).join(', ')}` : '')];
 }

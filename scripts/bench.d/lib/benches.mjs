@@ -5,6 +5,9 @@ import { cpuNs, memory, resetPeak } from './proc.mjs';
 import { mid, num, over, ratio, spread, table } from './table.mjs';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
+// (a) and (b) are made of many short blocks: a machine changes its pace from one second to the next, and a median of three
+// long ones then says when a target had its turn
+const SHORT = 3 * ROUNDS;
 const REF = 'nginx';
 
 /** f(target, round) for each target in each round; the order rotates. */
@@ -34,12 +37,12 @@ export async function lat({ targets, direct }) {
         const res = await alternate(gateways(targets), async (t) => {
             const probe = await load('pair', [direct, t], [...b, '-n', 50]);
             if (!probe) return null;
-            const n = fit(probe.urls[0].latency.mean + probe.urls[1].latency.mean, 1.2, 4000);
+            const n = fit(probe.urls[0].latency.mean + probe.urls[1].latency.mean, 0.4, 1500);
             const r = await load('pair', [direct, t], [...b, '-n', n]);
             if (!r || r.errors) return r && { errors: r.errors };
             const [d, g] = r.urls.map((u) => u.latency);
             return { n, direct: d, gateway: g, added: Object.fromEntries(['p50', 'p90', 'p99', 'p999'].map((q) => [q, g[q] - d[q]])) };
-        });
+        }, SHORT);
         data[size] = Object.fromEntries(res);
         const q = (name, k) => over(res.get(name) ?? [], (r) => r.added?.[k]);
         text.push(table(`(a) latency added at c=1, 2 KB request, reply ${size.slice(1)}; us, gateway minus direct, request by request in turn`,
@@ -62,7 +65,7 @@ async function loaded(t, args, secs, warm = 0.3) {
 export async function tput({ targets }) {
     const data = {}, text = [];
     for (const c of [8, 32, 256]) {
-        const res = await alternate(targets, (t) => loaded(t, ['-b', bodyFile('m-r512'), '-c', c], 1.5));
+        const res = await alternate(targets, (t) => loaded(t, ['-b', bodyFile('m-r512'), '-c', c], 0.5, 0.15), SHORT);
         data[`c${c}`] = Object.fromEntries(res);
         const g = (name, f) => over(res.get(name) ?? [], f);
         const rps = (r) => r.rps, cpu = (r) => r.cpu;

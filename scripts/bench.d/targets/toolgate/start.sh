@@ -70,7 +70,7 @@ worker_processes 1;
 worker_rlimit_nofile 20000;
 error_log $RUN/logs/error.log warn;
 pid $RUN/nginx.pid;
-events { worker_connections 10000; }
+events { worker_connections 10000; multi_accept on; }
 http {
     access_log off;
     client_body_temp_path $RUN/tmp/b; proxy_temp_path $RUN/tmp/p;
@@ -89,7 +89,7 @@ http {
     toolgate_hosts $RUN/hosts;
     toolgate_ca $CA;
 
-    upstream model { server $MODEL; keepalive 512; keepalive_requests 100000000; }
+    upstream model { server $MODEL; keepalive 2048; keepalive_requests 100000000; }
     server {
         listen 127.0.0.1:$PORT backlog=4096;
 END
