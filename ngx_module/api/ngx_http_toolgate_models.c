@@ -18,11 +18,11 @@ ngx_int_t
 ngx_http_toolgate_models(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     ngx_str_t *rest)
 {
-    tg_buf_t                    out;
-    ngx_int_t                   rc;
-    ngx_str_t                   name;
-    ngx_uint_t                  i;
-    ngx_http_toolgate_agent_t  *agent;
+    tg_buf_t                     out;
+    ngx_int_t                    rc;
+    ngx_str_t                    name;
+    ngx_uint_t                   i;
+    ngx_http_toolgate_agent_t  **agent;
 
     if (rest->len > 1) {
         name.data = rest->data + 1;
@@ -37,7 +37,7 @@ ngx_http_toolgate_models(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     agent = key->project->agents.elts;
 
     for (i = 0; i < key->project->agents.nelts; i++) {
-        ngx_http_toolgate_models_entry(&out, &agent[i].name, "toolgate");
+        ngx_http_toolgate_models_entry(&out, &agent[i]->name, "toolgate");
     }
 
     ngx_http_toolgate_models_configured(r, &out);

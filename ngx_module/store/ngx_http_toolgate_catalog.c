@@ -2,7 +2,8 @@
  * Catalog files: reads them when nginx reads its configuration, checks every
  * rule that a definition has, and builds the objects. A fault is reported with
  * the file and the line of the value that is wrong; nothing of it is used then.
- * Agents are built in _catalog_agent.c, secrets and keys in _catalog_key.c.
+ * Tools are built in _catalog_tool.c, agents in _catalog_agent.c, secrets and keys
+ * in _catalog_key.c.
  */
 
 #include "ngx_http_toolgate_catalog.h"
@@ -23,9 +24,10 @@ static ngx_int_t ngx_http_toolgate_catalog_document(
     ngx_http_toolgate_catalog_t *cat, json_t *root);
 static ngx_int_t ngx_http_toolgate_catalog_list(ngx_http_toolgate_catalog_t *cat,
     json_t *root, const char *key, ngx_http_toolgate_catalog_pt build);
-static ngx_int_t ngx_http_toolgate_catalog_tool(ngx_http_toolgate_catalog_t *cat,
-    json_t *value, ngx_uint_t i);
-static void ngx_http_toolgate_catalog_cleanup(void *data);
+static ngx_int_t ngx_http_toolgate_catalog_add_tool(
+    ngx_http_toolgate_catalog_t *cat, json_t *value, ngx_uint_t i);
+static ngx_int_t ngx_http_toolgate_catalog_add_agent(
+    ngx_http_toolgate_catalog_t *cat, json_t *value, ngx_uint_t i);
 
 
 static const char *const  ngx_http_toolgate_catalog_keys[] = {
@@ -40,11 +42,12 @@ ngx_http_toolgate_catalog_load(ngx_conf_t *cf,
 {
     ngx_str_t                    *glob;
     ngx_uint_t                    i;
-    ngx_pool_cleanup_t           *cln;
     ngx_http_toolgate_catalog_t   cat;
 
     ngx_memzero(&cat, sizeof(cat));
-    cat.cf = cf;
+    cat.pool = cf->pool;
+    cat.log = cf->log;
+    cat.cycle = cf->cycle;
     cat.conf = conf;
     cat.objects = objects;
 
@@ -57,14 +60,6 @@ ngx_http_toolgate_catalog_load(ngx_conf_t *cf,
     {
         return NGX_ERROR;
     }
-
-    cln = ngx_pool_cleanup_add(cf->pool, 0);
-    if (cln == NULL) {
-        return NGX_ERROR;
-    }
-
-    cln->handler = ngx_http_toolgate_catalog_cleanup;
-    cln->data = objects;
 
     if (ngx_http_toolgate_helper_tools(cf, objects) != NGX_OK
         || ngx_http_toolgate_catalog_admin_key(&cat) != NGX_OK)
@@ -84,44 +79,6 @@ ngx_http_toolgate_catalog_load(ngx_conf_t *cf,
 }
 
 
-/* The schemas, templates and trees are malloc'ed by core/; the pool frees them. */
-static void
-ngx_http_toolgate_catalog_cleanup(void *data)
-{
-    ngx_http_toolgate_objects_t  *objects = data;
-
-    ngx_uint_t                     i, j;
-    ngx_http_toolgate_tool_t     **toolp, *tool;
-    ngx_http_toolgate_agent_t     *agent;
-    ngx_http_toolgate_project_t  **projectp;
-
-    projectp = objects->projects.elts;
-
-    for (i = 0; i < objects->projects.nelts; i++) {
-        toolp = projectp[i]->tools.elts;
-
-        for (j = 0; j < projectp[i]->tools.nelts; j++) {
-            tg_template_free(toolp[j]->template);
-            tg_schema_free(toolp[j]->schema);
-            json_decref(toolp[j]->parameters);
-        }
-
-        agent = projectp[i]->agents.elts;
-
-        for (j = 0; j < projectp[i]->agents.nelts; j++) {
-            json_decref(agent[j].variables);
-        }
-    }
-
-    tool = objects->helper_tools.elts;
-
-    for (i = 0; i < objects->helper_tools.nelts; i++) {
-        tg_schema_free(tool[i].schema);
-        json_decref(tool[i].parameters);
-    }
-}
-
-
 static ngx_int_t
 ngx_http_toolgate_catalog_glob(ngx_http_toolgate_catalog_t *cat,
     ngx_str_t *pattern)
@@ -136,11 +93,11 @@ ngx_http_toolgate_catalog_glob(ngx_http_toolgate_catalog_t *cat,
 
     ngx_memzero(&gl, sizeof(ngx_glob_t));
     gl.pattern = pattern->data;
-    gl.log = cat->cf->log;
+    gl.log = cat->log;
     gl.test = 1;
 
     if (ngx_open_glob(&gl) != NGX_OK) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cat->cf, ngx_errno,
+        ngx_log_error(NGX_LOG_EMERG, cat->log, ngx_errno,
                            ngx_open_glob_n " \"%V\" failed", pattern);
         return NGX_ERROR;
     }
@@ -169,7 +126,7 @@ ngx_http_toolgate_catalog_read(ngx_http_toolgate_catalog_t *cat, ngx_str_t *name
     fd = ngx_open_file(name->data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
 
     if (fd == NGX_INVALID_FILE) {
-        ngx_log_error(NGX_LOG_EMERG, cat->cf->log, ngx_errno,
+        ngx_log_error(NGX_LOG_EMERG, cat->log, ngx_errno,
                       ngx_open_file_n " \"%s\" failed", name->data);
         return NGX_ERROR;
     }
@@ -180,7 +137,7 @@ ngx_http_toolgate_catalog_read(ngx_http_toolgate_catalog_t *cat, ngx_str_t *name
     if (ngx_fd_info(fd, &fi) != NGX_FILE_ERROR && ngx_is_file(&fi)
         && ngx_file_size(&fi) <= NGX_HTTP_TOOLGATE_CATALOG_MAX)
     {
-        text = ngx_pnalloc(cat->cf->pool, (size_t) ngx_file_size(&fi) + 1);
+        text = ngx_pnalloc(cat->pool, (size_t) ngx_file_size(&fi) + 1);
 
         if (text) {
             n = ngx_read_fd(fd, text, (size_t) ngx_file_size(&fi));
@@ -190,7 +147,7 @@ ngx_http_toolgate_catalog_read(ngx_http_toolgate_catalog_t *cat, ngx_str_t *name
     ngx_close_file(fd);
 
     if (n < 0) {
-        ngx_log_error(NGX_LOG_EMERG, cat->cf->log, 0,
+        ngx_log_error(NGX_LOG_EMERG, cat->log, 0,
                       "toolgate: catalog \"%s\" cannot be read or is over "
                       "8 MiB", name->data);
         return NGX_ERROR;
@@ -215,7 +172,7 @@ ngx_http_toolgate_catalog_file(ngx_http_toolgate_catalog_t *cat, ngx_str_t *name
     /* a glob's name lives until the next one only */
 
     copy.len = name->len;
-    copy.data = ngx_pnalloc(cat->cf->pool, name->len + 1);
+    copy.data = ngx_pnalloc(cat->pool, name->len + 1);
     if (copy.data == NULL) {
         return NGX_ERROR;
     }
@@ -229,7 +186,7 @@ ngx_http_toolgate_catalog_file(ngx_http_toolgate_catalog_t *cat, ngx_str_t *name
     root = tg_json_load(cat->text, &error);
 
     if (root == NULL) {
-        ngx_log_error(NGX_LOG_EMERG, cat->cf->log, 0,
+        ngx_log_error(NGX_LOG_EMERG, cat->log, 0,
                       "toolgate: broken JSON: %s in %V:%ui", error.reason,
                       &cat->file, (ngx_uint_t) error.line);
         return NGX_ERROR;
@@ -291,14 +248,16 @@ ngx_http_toolgate_catalog_document(ngx_http_toolgate_catalog_t *cat, json_t *roo
         return NGX_ERROR;
     }
 
+    cat->tools = &cat->project->tools;
+
     if (ngx_http_toolgate_catalog_list(cat, root, "secrets",
                                        ngx_http_toolgate_catalog_secret)
         != NGX_OK
         || ngx_http_toolgate_catalog_list(cat, root, "tools",
-                                          ngx_http_toolgate_catalog_tool)
+                                          ngx_http_toolgate_catalog_add_tool)
            != NGX_OK
         || ngx_http_toolgate_catalog_list(cat, root, "agents",
-                                          ngx_http_toolgate_catalog_agent)
+                                          ngx_http_toolgate_catalog_add_agent)
            != NGX_OK
         || ngx_http_toolgate_catalog_list(cat, root, "api_keys",
                                           ngx_http_toolgate_catalog_key)
@@ -333,97 +292,65 @@ ngx_http_toolgate_catalog_list(ngx_http_toolgate_catalog_t *cat, json_t *root,
 
 
 static ngx_int_t
-ngx_http_toolgate_catalog_tool(ngx_http_toolgate_catalog_t *cat, json_t *value,
-    ngx_uint_t i)
+ngx_http_toolgate_catalog_add_tool(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, ngx_uint_t i)
 {
-    char                       pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
-    tg_str_t                   text;
-    tg_template_error_t        error;
-    tg_schema_errors_t         errors;
+    char                       base[NGX_HTTP_TOOLGATE_POINTER_MAX];
     ngx_http_toolgate_tool_t  *tool, **slot;
 
-    tool = ngx_pcalloc(cat->cf->pool, sizeof(ngx_http_toolgate_tool_t));
+    ngx_http_toolgate_catalog_at(base, "/tools/%u", (unsigned) i);
+
+    tool = ngx_http_toolgate_catalog_tool(cat, value, base);
+    if (tool == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_toolgate_catalog_find_tool(cat, &tool->name)) {
+        return ngx_http_toolgate_catalog_fault(cat, base, "name",
+                                               "tool_name_conflict",
+                                               "another tool has this name");
+    }
+
     slot = ngx_array_push(&cat->project->tools);
-    if (tool == NULL || slot == NULL) {
+    if (slot == NULL) {
         return NGX_ERROR;
     }
 
     *slot = tool;
-    tool->kind = NGX_HTTP_TOOLGATE_TOOL_HTTP;
-    tool->template = tg_template_compile(value, cat->conf->guard, &error);
-
-    if (tool->template == NULL) {
-        ngx_http_toolgate_catalog_at(pointer, "/tools/%u%s", (unsigned) i,
-                 error.pointer);
-        return ngx_http_toolgate_catalog_error(cat, pointer, error.code,
-                                               error.reason);
-    }
-
-    tool->parameters = json_incref((json_t *)
-                                   tg_template_parameters(tool->template));
-    tool->schema = tg_schema_compile(tool->parameters, TG_SCHEMA_2020_12,
-                                     &errors);
-
-    if (tool->schema == NULL) {
-        ngx_http_toolgate_catalog_at(pointer, "/tools/%u/config/parameters%s",
-                 (unsigned) i, errors.errors[0].pointer);
-        return ngx_http_toolgate_catalog_error(cat, pointer, "invalid_schema",
-                                               errors.errors[0].reason);
-    }
-
-    text = tg_template_name(tool->template);
-    tool->name.len = text.len;
-    tool->name.data = (u_char *) text.data;
-
-    if (ngx_http_toolgate_catalog_find_tool(cat, &tool->name) != tool) {
-        ngx_http_toolgate_catalog_at(pointer, "/tools/%u/name", (unsigned) i);
-        return ngx_http_toolgate_catalog_error(cat, pointer, "tool_name_conflict",
-                                               "another tool has this name");
-    }
-
-    text = tg_template_description(tool->template);
-    tool->description.len = text.len;
-    tool->description.data = (u_char *) text.data;
-
-    tool->effect = tg_template_effect(tool->template);
-    tool->requires_verified_user =
-        tg_template_requires_verified_user(tool->template);
-    tool->enabled = tg_template_enabled(tool->template);
-
-    if (!cat->project->can_sign) {
-        ngx_http_toolgate_catalog_at(pointer, "/tools/%u", (unsigned) i);
-        return ngx_http_toolgate_catalog_error(cat, pointer, "no_signing_secret",
-                                               "HTTP tools need "
-                                               "\"toolgate_master_key\": their "
-                                               "calls are signed");
-    }
-
-    tg_id_derive("tool_", (tg_str_t) { cat->project->name.len,
-                                       (char *) cat->project->name.data },
-                 tg_template_name(tool->template), tool->id);
 
     return NGX_OK;
 }
 
 
-ngx_http_toolgate_tool_t *
-ngx_http_toolgate_catalog_find_tool(ngx_http_toolgate_catalog_t *cat,
-    ngx_str_t *name)
+static ngx_int_t
+ngx_http_toolgate_catalog_add_agent(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, ngx_uint_t i)
 {
-    ngx_uint_t                  i;
-    ngx_http_toolgate_tool_t  **tool;
+    char                        base[NGX_HTTP_TOOLGATE_POINTER_MAX];
+    ngx_http_toolgate_agent_t  *agent, **slot;
 
-    tool = cat->project->tools.elts;
+    ngx_http_toolgate_catalog_at(base, "/agents/%u", (unsigned) i);
 
-    for (i = 0; i < cat->project->tools.nelts; i++) {
-        if ((tool[i]->name.len == name->len
-             && ngx_memcmp(tool[i]->name.data, name->data, name->len) == 0)
-            || (ngx_strlen(tool[i]->id) == name->len
-                && ngx_memcmp(tool[i]->id, name->data, name->len) == 0))
-        {
-            return tool[i];
-        }
+    agent = ngx_http_toolgate_catalog_agent(cat, value, base);
+    if (agent == NULL) {
+        return NGX_ERROR;
     }
 
-    return NULL;
+    if (ngx_http_toolgate_agent_find(cat->project, &agent->name)
+        || cat->conf->has_model(cat->conf->data, &agent->name))
+    {
+        return ngx_http_toolgate_catalog_fault(cat, base, "name",
+                                               "name_conflict",
+                                               "an agent or a model has this "
+                                               "name already");
+    }
+
+    slot = ngx_array_push(&cat->project->agents);
+    if (slot == NULL) {
+        return NGX_ERROR;
+    }
+
+    *slot = agent;
+
+    return NGX_OK;
 }

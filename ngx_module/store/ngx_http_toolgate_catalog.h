@@ -1,5 +1,7 @@
 /*
- * What the files of the catalog loader share; nobody else needs it.
+ * What builds tools, agents, keys and secrets from their JSON shares: for catalog
+ * files, whose faults are told with file and line, and for the API, whose faults
+ * are a code, a pointer and a reason.
  */
 
 #ifndef NGX_HTTP_TOOLGATE_CATALOG_H
@@ -11,19 +13,29 @@
 
 
 #define NGX_HTTP_TOOLGATE_POINTER_MAX  512
+#define NGX_HTTP_TOOLGATE_REASON_MAX   256
 
-/* The file being read. */
+/* Where objects are built, from what, and what was wrong. */
 typedef struct {
-    ngx_conf_t                        *cf;
+    ngx_pool_t                        *pool;       /* of what is built */
+    ngx_log_t                         *log;
+    ngx_cycle_t                       *cycle;      /* of files only */
     ngx_http_toolgate_catalog_conf_t  *conf;
     ngx_http_toolgate_objects_t       *objects;
     ngx_http_toolgate_project_t       *project;
-    ngx_str_t                          file;
+    ngx_array_t                       *tools;      /* of tool_t *: to be granted */
+    ngx_str_t                          file;       /* being read, or "" */
     tg_str_t                           text;
+
+    /* the first fault; code NULL and NGX_ERROR: out of memory */
+    const char                        *code;
+    char                               pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
+    char                               reason[NGX_HTTP_TOOLGATE_REASON_MAX];
 } ngx_http_toolgate_catalog_t;
 
 
-/* Logs "code: reason at pointer in file:line" and returns NGX_ERROR. */
+/* Notes the fault, logs "code: reason at pointer in file:line" when a file is
+ * read, and returns NGX_ERROR. */
 ngx_int_t ngx_http_toolgate_catalog_error(ngx_http_toolgate_catalog_t *cat,
     const char *pointer, const char *code, const char *reason);
 
@@ -39,7 +51,7 @@ void ngx_http_toolgate_catalog_at(char pointer[NGX_HTTP_TOOLGATE_POINTER_MAX],
 ngx_int_t ngx_http_toolgate_catalog_known(ngx_http_toolgate_catalog_t *cat,
     json_t *value, const char *base, const char *const *keys);
 
-/* Copies a string member into the configuration's pool, with a NUL behind it. */
+/* Copies a string member into cat->pool, with a NUL behind it. */
 ngx_int_t ngx_http_toolgate_catalog_string(ngx_http_toolgate_catalog_t *cat,
     json_t *object, const char *base, const char *key, ngx_uint_t required,
     ngx_str_t *out);
@@ -52,13 +64,17 @@ ngx_int_t ngx_http_toolgate_catalog_flag(ngx_http_toolgate_catalog_t *cat,
 ngx_int_t ngx_http_toolgate_catalog_array(ngx_http_toolgate_catalog_t *cat,
     json_t *object, const char *base, const char *key, json_t **out);
 
-/* A tool of the project by name or id. */
+/* A tool of cat->tools by name or id. */
 ngx_http_toolgate_tool_t *ngx_http_toolgate_catalog_find_tool(
     ngx_http_toolgate_catalog_t *cat, ngx_str_t *name);
 
-/* Builds the agent at place i of "agents". */
-ngx_int_t ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat,
-    json_t *value, ngx_uint_t i);
+/* Builds one HTTP tool, or one agent with grants of cat->tools. All of it goes
+ * with cat->pool. NULL: a fault, or out of memory. Whether something else has its
+ * name is the caller's question. */
+ngx_http_toolgate_tool_t *ngx_http_toolgate_catalog_tool(
+    ngx_http_toolgate_catalog_t *cat, json_t *value, const char *base);
+ngx_http_toolgate_agent_t *ngx_http_toolgate_catalog_agent(
+    ngx_http_toolgate_catalog_t *cat, json_t *value, const char *base);
 
 /* Builds the secret, or the API key, at place i of its list. */
 ngx_int_t ngx_http_toolgate_catalog_secret(ngx_http_toolgate_catalog_t *cat,

@@ -1,5 +1,5 @@
 /*
- * Agents of catalog files: their rules, their grants, and the tool definitions
+ * Building agents from their JSON: their rules, their grants, and the tool definitions
  * that a model is shown. A definition is written once, here, so that the list of
  * a segment is the same to the byte each time.
  */
@@ -14,6 +14,11 @@
 #define NGX_HTTP_TOOLGATE_AGENT_TOOLS_MAX   128
 
 
+static void ngx_http_toolgate_agent_cleanup(void *data);
+static ngx_int_t ngx_http_toolgate_agent_head(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, const char *base, ngx_http_toolgate_agent_t *agent);
+static ngx_int_t ngx_http_toolgate_agent_gates(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, const char *base, ngx_http_toolgate_agent_t *agent);
 static ngx_int_t ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat,
     json_t *tools, const char *base, ngx_http_toolgate_agent_t *agent);
 static ngx_int_t ngx_http_toolgate_agent_http(ngx_http_toolgate_catalog_t *cat,
@@ -26,10 +31,9 @@ static ngx_int_t ngx_http_toolgate_definition(ngx_pool_t *pool,
     ngx_http_toolgate_tool_t *tool, tg_str_t rules, ngx_str_t *out);
 static ngx_int_t ngx_http_toolgate_agent_placeholders(
     ngx_http_toolgate_catalog_t *cat, const char *base,
-    ngx_http_toolgate_agent_t *agent);
+    ngx_http_toolgate_agent_t *agent, json_t *variables);
 static ngx_int_t ngx_http_toolgate_agent_variables(
-    ngx_http_toolgate_catalog_t *cat, json_t *value, const char *base,
-    ngx_http_toolgate_agent_t *agent);
+    ngx_http_toolgate_catalog_t *cat, json_t *value, const char *base);
 static ngx_int_t ngx_http_toolgate_agent_knowledge(
     ngx_http_toolgate_catalog_t *cat, json_t *value, const char *base);
 static int ngx_libc_cdecl ngx_http_toolgate_grant_cmp(const void *one,
@@ -60,41 +64,78 @@ static const char *const  ngx_http_toolgate_switch_keys[] = {
 };
 
 
-ngx_int_t
+ngx_http_toolgate_agent_t *
 ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
-    ngx_uint_t i)
+    const char *base)
 {
-    char                        base[NGX_HTTP_TOOLGATE_POINTER_MAX];
-    tg_str_t                    scope, name;
-    ngx_uint_t                  paused;
+    ngx_pool_cleanup_t         *cln;
     ngx_http_toolgate_agent_t  *agent;
 
-    paused = 0;
-    ngx_http_toolgate_catalog_at(base, "/agents/%u", (unsigned) i);
+    cln = ngx_pool_cleanup_add(cat->pool, 0);
+    agent = ngx_pcalloc(cat->pool, sizeof(ngx_http_toolgate_agent_t));
 
-    agent = ngx_array_push(&cat->project->agents);
-    if (agent == NULL) {
-        return NGX_ERROR;
+    if (cln == NULL || agent == NULL
+        || ngx_array_init(&agent->grants, cat->pool, 4,
+                          sizeof(ngx_http_toolgate_grant_t)) != NGX_OK)
+    {
+        return NULL;
     }
 
-    ngx_memzero(agent, sizeof(ngx_http_toolgate_agent_t));
+    cln->handler = ngx_http_toolgate_agent_cleanup;
+    cln->data = agent;
+
     agent->version = 1;
     agent->max_rounds = TG_POLICY_DEFAULT_ROUNDS;
     agent->tools_enabled = 1;
 
-    if (ngx_array_init(&agent->grants, cat->cf->pool, 4,
-                       sizeof(ngx_http_toolgate_grant_t)) != NGX_OK
-        || ngx_http_toolgate_catalog_known(cat, value, base,
-                                           ngx_http_toolgate_agent_keys) != NGX_OK
-        || ngx_http_toolgate_catalog_string(cat, value, base, "name", 1,
-                                            &agent->name) != NGX_OK
+    if (ngx_http_toolgate_catalog_known(cat, value, base,
+                                        ngx_http_toolgate_agent_keys) != NGX_OK
+        || ngx_http_toolgate_agent_head(cat, value, base, agent) != NGX_OK
+        || ngx_http_toolgate_agent_gates(cat, value, base, agent) != NGX_OK)
+    {
+        return NULL;
+    }
+
+    if (json_object_get(value, "tools")
+        && ngx_http_toolgate_agent_tools(cat, json_object_get(value, "tools"),
+                                         base, agent)
+           != NGX_OK)
+    {
+        return NULL;
+    }
+
+    agent->variables = json_incref(json_object_get(value, "variables"));
+
+    return agent;
+}
+
+
+static void
+ngx_http_toolgate_agent_cleanup(void *data)
+{
+    ngx_http_toolgate_agent_t  *agent = data;
+
+    json_decref(agent->variables);
+}
+
+
+/* Who it is and what it says: name, model, instructions, variables. */
+static ngx_int_t
+ngx_http_toolgate_agent_head(ngx_http_toolgate_catalog_t *cat, json_t *value,
+    const char *base, ngx_http_toolgate_agent_t *agent)
+{
+    json_t    *variables;
+    tg_str_t   scope, name;
+
+    variables = json_object_get(value, "variables");
+
+    if (ngx_http_toolgate_catalog_string(cat, value, base, "name", 1, &agent->name)
+        != NGX_OK
         || ngx_http_toolgate_catalog_string(cat, value, base, "model", 1,
                                             &agent->model) != NGX_OK
         || ngx_http_toolgate_catalog_string(cat, value, base, "instructions", 0,
                                             &agent->instructions) != NGX_OK
-        || ngx_http_toolgate_agent_variables(cat,
-                                json_object_get(value, "variables"), base, agent)
-           != NGX_OK)
+        || ngx_http_toolgate_agent_variables(cat, variables, base) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -109,27 +150,14 @@ ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
                                                "[A-Za-z0-9_.:-]");
     }
 
-    if (agent->instructions.len > NGX_HTTP_TOOLGATE_INSTRUCTIONS_MAX) {
-        return ngx_http_toolgate_catalog_fault(cat, base, "instructions",
-                                               "invalid_value",
-                                               "\"instructions\" is over 256 KiB");
-    }
-
-    if (ngx_http_toolgate_agent_placeholders(cat, base, agent) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
     scope.len = cat->project->name.len;
     scope.data = (char *) cat->project->name.data;
     tg_id_derive("agent_", scope, name, agent->id);
 
-    if (ngx_http_toolgate_agent_find(cat->project, &agent->name) != agent
-        || cat->conf->has_model(cat->conf->data, &agent->name))
-    {
-        return ngx_http_toolgate_catalog_fault(cat, base, "name",
-                                               "name_conflict",
-                                               "an agent or a model has this "
-                                               "name already");
+    if (agent->instructions.len > NGX_HTTP_TOOLGATE_INSTRUCTIONS_MAX) {
+        return ngx_http_toolgate_catalog_fault(cat, base, "instructions",
+                                               "invalid_value",
+                                               "\"instructions\" is over 256 KiB");
     }
 
     if (!cat->conf->has_model(cat->conf->data, &agent->model)) {
@@ -138,6 +166,19 @@ ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
                                                "\"model\" names no "
                                                "\"toolgate_model\"");
     }
+
+    return ngx_http_toolgate_agent_placeholders(cat, base, agent, variables);
+}
+
+
+/* When it may act, and what it knows. */
+static ngx_int_t
+ngx_http_toolgate_agent_gates(ngx_http_toolgate_catalog_t *cat, json_t *value,
+    const char *base, ngx_http_toolgate_agent_t *agent)
+{
+    ngx_uint_t  paused;
+
+    paused = 0;
 
     if (json_object_get(value, "business_hours")) {
         return ngx_http_toolgate_catalog_fault(cat, base, "business_hours",
@@ -156,12 +197,7 @@ ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
 
     agent->actions_paused = paused;
 
-    if (json_object_get(value, "tools") == NULL) {
-        return NGX_OK;
-    }
-
-    return ngx_http_toolgate_agent_tools(cat, json_object_get(value, "tools"),
-                                         base, agent);
+    return NGX_OK;
 }
 
 
@@ -200,7 +236,7 @@ ngx_http_toolgate_agent_knowledge(ngx_http_toolgate_catalog_t *cat, json_t *valu
 /* A {{var.name}} that no variable fills would reach the model as it is written. */
 static ngx_int_t
 ngx_http_toolgate_agent_placeholders(ngx_http_toolgate_catalog_t *cat,
-    const char *base, ngx_http_toolgate_agent_t *agent)
+    const char *base, ngx_http_toolgate_agent_t *agent, json_t *variables)
 {
     char         name[NGX_HTTP_TOOLGATE_VARIABLE_NAME_MAX + 1];
     char        *p, *end;
@@ -223,7 +259,7 @@ ngx_http_toolgate_agent_placeholders(ngx_http_toolgate_catalog_t *cat,
             ngx_memcpy(name, p, len);
         }
 
-        if (json_object_get(agent->variables, name) == NULL) {
+        if (json_object_get(variables, name) == NULL) {
             return ngx_http_toolgate_catalog_fault(cat, base, "instructions",
                                                    "unknown_placeholder",
                                                    "\"variables\" has no value "
@@ -239,7 +275,7 @@ ngx_http_toolgate_agent_placeholders(ngx_http_toolgate_catalog_t *cat,
 
 static ngx_int_t
 ngx_http_toolgate_agent_variables(ngx_http_toolgate_catalog_t *cat, json_t *value,
-    const char *base, ngx_http_toolgate_agent_t *agent)
+    const char *base)
 {
     char         pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
     json_t      *member;
@@ -262,8 +298,6 @@ ngx_http_toolgate_agent_variables(ngx_http_toolgate_catalog_t *cat, json_t *valu
                                                    "variables are strings");
         }
     }
-
-    agent->variables = json_incref(value);
 
     return NGX_OK;
 }
@@ -484,7 +518,7 @@ ngx_http_toolgate_agent_grant(ngx_http_toolgate_catalog_t *cat,
 
     grant->tool = tool;
 
-    return ngx_http_toolgate_definition(cat->cf->pool, tool, text,
+    return ngx_http_toolgate_definition(cat->pool, tool, text,
                                         &grant->definition);
 }
 

@@ -1,7 +1,7 @@
 /*
  * Checks that every definition of a catalog file shares: which members an object
- * may have, of which type they are, and how a fault is told with its file and
- * line. It knows no kind of object.
+ * may have, of which type they are, and how a fault is told. It knows no kind of
+ * object.
  */
 
 #include "ngx_http_toolgate_catalog.h"
@@ -14,6 +14,18 @@ ngx_http_toolgate_catalog_error(ngx_http_toolgate_catalog_t *cat,
     unsigned  line;
     tg_str_t  place;
 
+    if (cat->code == NULL) {
+        cat->code = code;
+        ngx_cpystrn((u_char *) cat->pointer, (u_char *) pointer,
+                    NGX_HTTP_TOOLGATE_POINTER_MAX);
+        ngx_cpystrn((u_char *) cat->reason, (u_char *) reason,
+                    NGX_HTTP_TOOLGATE_REASON_MAX);
+    }
+
+    if (cat->file.len == 0) {
+        return NGX_ERROR;
+    }
+
     /* what is missing has no line: that of the object which lacks it is told */
 
     place = tg_str_of(pointer);
@@ -25,7 +37,7 @@ ngx_http_toolgate_catalog_error(ngx_http_toolgate_catalog_t *cat,
 
     } while (line == 1 && place.len);
 
-    ngx_log_error(NGX_LOG_EMERG, cat->cf->log, 0,
+    ngx_log_error(NGX_LOG_EMERG, cat->log, 0,
                   "toolgate: %s: %s at \"%s\" in %V:%ui", code, reason, pointer,
                   &cat->file, (ngx_uint_t) line);
 
@@ -113,7 +125,7 @@ ngx_http_toolgate_catalog_string(ngx_http_toolgate_catalog_t *cat, json_t *objec
     }
 
     out->len = json_string_length(value);
-    out->data = ngx_pnalloc(cat->cf->pool, out->len + 1);
+    out->data = ngx_pnalloc(cat->pool, out->len + 1);
     if (out->data == NULL) {
         return NGX_ERROR;
     }

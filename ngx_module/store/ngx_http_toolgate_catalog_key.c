@@ -61,7 +61,7 @@ ngx_http_toolgate_catalog_secret(ngx_http_toolgate_catalog_t *cat, json_t *value
     }
 
     if (ngx_http_toolgate_catalog_secret_name(cat, secret, base) != NGX_OK
-        || ngx_conf_full_name(cat->cf->cycle, &file, 1) != NGX_OK)
+        || ngx_conf_full_name(cat->cycle, &file, 1) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -174,7 +174,7 @@ ngx_http_toolgate_catalog_hosts(ngx_http_toolgate_catalog_t *cat, json_t *hosts,
                                                "may get it");
     }
 
-    secret->allowed_hosts = ngx_pcalloc(cat->cf->pool,
+    secret->allowed_hosts = ngx_pcalloc(cat->pool,
                                         json_array_size(hosts) * sizeof(tg_str_t));
     if (secret->allowed_hosts == NULL) {
         return NGX_ERROR;
@@ -193,7 +193,7 @@ ngx_http_toolgate_catalog_hosts(ngx_http_toolgate_catalog_t *cat, json_t *hosts,
                                                    "wildcards");
         }
 
-        p = ngx_pnalloc(cat->cf->pool, len);
+        p = ngx_pnalloc(cat->pool, len);
         if (p == NULL) {
             return NGX_ERROR;
         }

@@ -13,6 +13,7 @@
 #define NGX_HTTP_TOOLGATE_SIGNING_LEN  24
 
 
+static void ngx_http_toolgate_helper_tools_cleanup(void *data);
 static ngx_int_t ngx_http_toolgate_signing_secret(ngx_pool_t *pool,
     ngx_http_toolgate_project_t *project, ngx_str_t *master_key);
 
@@ -57,7 +58,16 @@ ngx_http_toolgate_helper_tools(ngx_conf_t *cf,
     ngx_uint_t                 i;
     tg_json_error_t            error;
     tg_schema_errors_t         errors;
+    ngx_pool_cleanup_t        *cln;
     ngx_http_toolgate_tool_t  *tool;
+
+    cln = ngx_pool_cleanup_add(cf->pool, 0);
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_http_toolgate_helper_tools_cleanup;
+    cln->data = &objects->helper_tools;
 
     if (ngx_array_init(&objects->helper_tools, cf->pool, 2,
                        sizeof(ngx_http_toolgate_tool_t))
@@ -98,6 +108,23 @@ ngx_http_toolgate_helper_tools(ngx_conf_t *cf,
 }
 
 
+static void
+ngx_http_toolgate_helper_tools_cleanup(void *data)
+{
+    ngx_array_t *tools = data;
+
+    ngx_uint_t                 i;
+    ngx_http_toolgate_tool_t  *tool;
+
+    tool = tools->elts;
+
+    for (i = 0; i < tools->nelts; i++) {
+        tg_schema_free(tool[i].schema);
+        json_decref(tool[i].parameters);
+    }
+}
+
+
 ngx_http_toolgate_project_t *
 ngx_http_toolgate_project(ngx_http_toolgate_objects_t *objects, ngx_str_t *name,
     ngx_str_t *master_key)
@@ -121,7 +148,7 @@ ngx_http_toolgate_project(ngx_http_toolgate_objects_t *objects, ngx_str_t *name,
 
     if (project == NULL
         || ngx_array_init(&project->agents, pool, 4,
-                          sizeof(ngx_http_toolgate_agent_t)) != NGX_OK
+                          sizeof(ngx_http_toolgate_agent_t *)) != NGX_OK
         || ngx_array_init(&project->tools, pool, 4,
                           sizeof(ngx_http_toolgate_tool_t *)) != NGX_OK
         || ngx_array_init(&project->secrets, pool, 4,
@@ -202,18 +229,18 @@ ngx_http_toolgate_agent_t *
 ngx_http_toolgate_agent_find(ngx_http_toolgate_project_t *project,
     ngx_str_t *name)
 {
-    ngx_uint_t                  i;
-    ngx_http_toolgate_agent_t  *agent;
+    ngx_uint_t                   i;
+    ngx_http_toolgate_agent_t  **agent;
 
     agent = project->agents.elts;
 
     for (i = 0; i < project->agents.nelts; i++) {
-        if ((agent[i].name.len == name->len
-             && ngx_memcmp(agent[i].name.data, name->data, name->len) == 0)
-            || (ngx_strlen(agent[i].id) == name->len
-                && ngx_memcmp(agent[i].id, name->data, name->len) == 0))
+        if ((agent[i]->name.len == name->len
+             && ngx_memcmp(agent[i]->name.data, name->data, name->len) == 0)
+            || (ngx_strlen(agent[i]->id) == name->len
+                && ngx_memcmp(agent[i]->id, name->data, name->len) == 0))
         {
-            return &agent[i];
+            return agent[i];
         }
     }
 

@@ -76,7 +76,7 @@ typedef struct {
 
 typedef struct {
     ngx_str_t                      name;
-    ngx_array_t                    agents;         /* of agent_t */
+    ngx_array_t                    agents;         /* of agent_t * */
     ngx_array_t                    tools;          /* of tool_t * */
     ngx_array_t                    secrets;        /* of secret_t */
     tg_sign_key_t                  signing_key;
