@@ -1,11 +1,12 @@
 /*
  * What outbound calls may reach, as the configuration says it: the operator's
  * allow list, the product's own names and listen addresses. The verdicts are
- * core/'s; this only gathers the facts, and then has the catalog loaded, which
- * needs them.
+ * core/'s; this only gathers the facts, and then has the time zones and the
+ * catalog loaded, which needs all of them.
  */
 
 #include "ngx_http_toolgate_module.h"
+#include "ngx_http_toolgate_zones.h"
 
 #include <ifaddrs.h>
 
@@ -166,7 +167,14 @@ ngx_http_toolgate_finish_conf(ngx_conf_t *cf, ngx_http_toolgate_main_conf_t *tmc
     tmcf->client.guard.own_hosts = tmcf->own_hosts.elts;
     tmcf->client.guard.own_host_count = tmcf->own_hosts.nelts;
 
+    if ((tmcf->any_api || tmcf->catalogs.nelts)
+        && ngx_http_toolgate_zones_load(cf, &tmcf->zones) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
     ngx_memzero(&catalog, sizeof(catalog));
+    catalog.zones = tmcf->zones;
     catalog.globs = &tmcf->catalogs;
     catalog.guard = &tmcf->client.guard;
     catalog.master_key = tmcf->master_key;

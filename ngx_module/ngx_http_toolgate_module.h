@@ -46,6 +46,7 @@ typedef struct {
     ngx_array_t                    catalogs;       /* of ngx_str_t */
     ngx_str_t                      admin_key;
     ngx_str_t                      master_key;
+    tg_zones_t                    *zones;          /* NULL: this machine has none */
     ngx_http_toolgate_objects_t    objects;
     ngx_int_t                      request_id;     /* index of the variable */
     unsigned                       any_model:1;

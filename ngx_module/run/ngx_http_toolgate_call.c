@@ -105,7 +105,9 @@ ngx_http_toolgate_call_facts(ngx_http_toolgate_call_t *call)
     facts->caller_owned = call->caller_owned;
     facts->tools_enabled = agent->tools_enabled;
     facts->tool_enabled = (call->tool == NULL || call->tool->enabled);
-    facts->within_hours = true;
+    facts->hours_only = call->hours_only;
+    facts->within_hours = !call->hours_only || agent->hours == NULL
+                          || tg_hours_open(agent->hours, ngx_time());
     facts->actions_paused = agent->actions_paused;
     facts->life = TG_RUN_LIVE;
     facts->round = (unsigned) run->round;

@@ -153,6 +153,7 @@ ngx_http_toolgate_call_owner(ngx_http_toolgate_run_t *run,
 
         if (tg_str_eq(name, own)) {
             call->tool = grant[i]->tool;
+            call->hours_only = grant[i]->hours_only;
             return;
         }
     }

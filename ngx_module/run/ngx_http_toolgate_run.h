@@ -106,6 +106,7 @@ typedef struct {
     ngx_str_t                       canonical;      /* of the folded arguments */
     json_t                         *args;
     ngx_http_toolgate_tool_t       *tool;           /* NULL: not one of ours */
+    ngx_uint_t                      hours_only;     /* as the grant says */
     tg_policy_facts_t               facts;
     ngx_http_toolgate_job_t         job;
     const char                     *code;           /* NULL: ok */

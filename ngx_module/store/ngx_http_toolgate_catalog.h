@@ -89,10 +89,19 @@ ngx_int_t ngx_http_toolgate_catalog_admin_key(ngx_http_toolgate_catalog_t *cat);
 ngx_int_t ngx_http_toolgate_agent_toolset(ngx_http_toolgate_catalog_t *cat,
     json_t *toolset, const char *base, ngx_http_toolgate_agent_t *agent);
 
+/* "business_hours" of an agent's value, when it has them. */
+ngx_int_t ngx_http_toolgate_agent_hours(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, const char *base, ngx_http_toolgate_agent_t *agent);
+
+/* "hours_only" of a grant; an agent without hours may have none such. */
+ngx_int_t ngx_http_toolgate_agent_hours_only(ngx_http_toolgate_catalog_t *cat,
+    json_t *grant, const char *base, const ngx_http_toolgate_agent_t *agent,
+    ngx_uint_t *hours_only);
+
 /* Grants one tool; rules may be NULL. */
 ngx_int_t ngx_http_toolgate_agent_grant(ngx_http_toolgate_catalog_t *cat,
     ngx_http_toolgate_agent_t *agent, ngx_http_toolgate_tool_t *tool,
-    json_t *rules, const char *base);
+    json_t *rules, ngx_uint_t hours_only, const char *base);
 
 /* Reads a file into cat->file and cat->text. */
 ngx_int_t ngx_http_toolgate_catalog_read(ngx_http_toolgate_catalog_t *cat,

@@ -24,7 +24,7 @@ static ngx_int_t ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat,
 static ngx_int_t ngx_http_toolgate_agent_http(ngx_http_toolgate_catalog_t *cat,
     json_t *grant, const char *base, ngx_http_toolgate_agent_t *agent);
 static ngx_int_t ngx_http_toolgate_agent_builtin(ngx_http_toolgate_catalog_t *cat,
-    json_t *builtin, const char *base);
+    json_t *builtin, const char *base, const ngx_http_toolgate_agent_t *agent);
 static ngx_int_t ngx_http_toolgate_agent_rules(ngx_http_toolgate_catalog_t *cat,
     json_t *rules, const char *base, tg_str_t *text);
 static ngx_int_t ngx_http_toolgate_definition(ngx_pool_t *pool,
@@ -51,7 +51,7 @@ static const char *const  ngx_http_toolgate_tools_keys[] = {
 };
 
 static const char *const  ngx_http_toolgate_grant_keys[] = {
-    "tool", "rules", NULL
+    "tool", "rules", "hours_only", NULL
 };
 
 static const char *const  ngx_http_toolgate_builtin_keys[] = {
@@ -61,6 +61,11 @@ static const char *const  ngx_http_toolgate_builtin_keys[] = {
 
 static const char *const  ngx_http_toolgate_switch_keys[] = {
     "enabled", "rules", NULL
+};
+
+/* of the built-in tools only this one can be bound to hours */
+static const char *const  ngx_http_toolgate_ticket_keys[] = {
+    "enabled", "rules", "hours_only", NULL
 };
 
 
@@ -180,15 +185,10 @@ ngx_http_toolgate_agent_gates(ngx_http_toolgate_catalog_t *cat, json_t *value,
 
     paused = 0;
 
-    if (json_object_get(value, "business_hours")) {
-        return ngx_http_toolgate_catalog_fault(cat, base, "business_hours",
-                                               "not_implemented",
-                                               "business hours are not part of "
-                                               "this version");
-    }
-
-    if (ngx_http_toolgate_agent_knowledge(cat, json_object_get(value, "knowledge"),
-                                          base) != NGX_OK
+    if (ngx_http_toolgate_agent_hours(cat, value, base, agent) != NGX_OK
+        || ngx_http_toolgate_agent_knowledge(cat,
+                                json_object_get(value, "knowledge"), base)
+           != NGX_OK
         || ngx_http_toolgate_catalog_flag(cat, value, base, "actions_paused",
                                           &paused) != NGX_OK)
     {
@@ -355,7 +355,7 @@ ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat, json_t *tools,
     }
 
     if (ngx_http_toolgate_agent_builtin(cat, json_object_get(tools, "builtin"),
-                                        pointer) != NGX_OK
+                                        pointer, agent) != NGX_OK
         || ngx_http_toolgate_agent_toolset(cat, json_object_get(tools, "toolset"),
                                            pointer, agent) != NGX_OK)
     {
@@ -381,13 +381,14 @@ ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat, json_t *tools,
 
 static ngx_int_t
 ngx_http_toolgate_agent_builtin(ngx_http_toolgate_catalog_t *cat, json_t *builtin,
-    const char *base)
+    const char *base, const ngx_http_toolgate_agent_t *agent)
 {
-    char         pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
-    json_t      *value;
-    tg_str_t     rules;
-    ngx_uint_t   enabled;
-    const char  *key;
+    char               pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
+    json_t            *value;
+    tg_str_t           rules;
+    ngx_uint_t         enabled, hours_only;
+    const char        *key;
+    const char *const *keys;
 
     if (builtin == NULL) {
         return NGX_OK;
@@ -404,9 +405,12 @@ ngx_http_toolgate_agent_builtin(ngx_http_toolgate_catalog_t *cat, json_t *builti
     json_object_foreach(builtin, key, value) {
         ngx_http_toolgate_catalog_at(pointer, "%s/builtin/%s", base, key);
 
-        if (ngx_http_toolgate_catalog_known(cat, value, pointer,
-                                            ngx_http_toolgate_switch_keys)
-            != NGX_OK
+        keys = (ngx_strcmp(key, "create_ticket") == 0)
+               ? ngx_http_toolgate_ticket_keys : ngx_http_toolgate_switch_keys;
+
+        if (ngx_http_toolgate_catalog_known(cat, value, pointer, keys) != NGX_OK
+            || ngx_http_toolgate_agent_hours_only(cat, value, pointer, agent,
+                                                  &hours_only) != NGX_OK
             || ngx_http_toolgate_catalog_flag(cat, value, pointer, "enabled",
                                               &enabled) != NGX_OK
             || ngx_http_toolgate_agent_rules(cat, json_object_get(value, "rules"),
@@ -425,18 +429,14 @@ ngx_http_toolgate_agent_http(ngx_http_toolgate_catalog_t *cat, json_t *grant,
     const char *base, ngx_http_toolgate_agent_t *agent)
 {
     ngx_str_t                  name;
+    ngx_uint_t                 hours_only;
     ngx_http_toolgate_tool_t  *tool;
-
-    if (json_object_get(grant, "hours_only")) {
-        return ngx_http_toolgate_catalog_fault(cat, base, "hours_only",
-                                               "not_implemented",
-                                               "\"hours_only\" is not part of "
-                                               "this version");
-    }
 
     if (ngx_http_toolgate_catalog_known(cat, grant, base,
                                         ngx_http_toolgate_grant_keys) != NGX_OK
         || ngx_http_toolgate_catalog_string(cat, grant, base, "tool", 1, &name)
+           != NGX_OK
+        || ngx_http_toolgate_agent_hours_only(cat, grant, base, agent, &hours_only)
            != NGX_OK)
     {
         return NGX_ERROR;
@@ -451,7 +451,8 @@ ngx_http_toolgate_agent_http(ngx_http_toolgate_catalog_t *cat, json_t *grant,
     }
 
     return ngx_http_toolgate_agent_grant(cat, agent, tool,
-                                         json_object_get(grant, "rules"), base);
+                                         json_object_get(grant, "rules"),
+                                         hours_only, base);
 }
 
 
@@ -482,7 +483,7 @@ ngx_http_toolgate_agent_rules(ngx_http_toolgate_catalog_t *cat, json_t *rules,
 ngx_int_t
 ngx_http_toolgate_agent_grant(ngx_http_toolgate_catalog_t *cat,
     ngx_http_toolgate_agent_t *agent, ngx_http_toolgate_tool_t *tool,
-    json_t *rules, const char *base)
+    json_t *rules, ngx_uint_t hours_only, const char *base)
 {
     tg_str_t                    text;
     ngx_uint_t                  i;
@@ -517,6 +518,7 @@ ngx_http_toolgate_agent_grant(ngx_http_toolgate_catalog_t *cat,
     }
 
     grant->tool = tool;
+    grant->hours_only = hours_only;
 
     return ngx_http_toolgate_definition(cat->pool, tool, text,
                                         &grant->definition);

@@ -204,7 +204,7 @@ ngx_http_toolgate_agent_include(ngx_http_toolgate_catalog_t *cat,
                                                    "\"toolgate_helper\"");
         }
 
-        if (ngx_http_toolgate_agent_grant(cat, agent, &tool[i], NULL, base)
+        if (ngx_http_toolgate_agent_grant(cat, agent, &tool[i], NULL, 0, base)
             != NGX_OK)
         {
             return NGX_ERROR;

@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "tg_hours.h"
 #include "tg_ids.h"
 #include "tg_policy.h"
 #include "tg_schema.h"
@@ -58,6 +59,7 @@ typedef struct {
 typedef struct {
     ngx_http_toolgate_tool_t      *tool;
     ngx_str_t                      definition;     /* JSON for the "tools" list */
+    unsigned                       hours_only:1;   /* in business hours only */
 } ngx_http_toolgate_grant_t;
 
 typedef struct {
@@ -69,6 +71,7 @@ typedef struct {
     ngx_uint_t                     version;
     ngx_uint_t                     max_rounds;
     ngx_array_t                    grants;         /* sorted by name */
+    tg_hours_t                    *hours;          /* NULL: always open */
     unsigned                       tools_enabled:1;
     unsigned                       allow_anonymous_actions:1;
     unsigned                       actions_paused:1;
@@ -103,6 +106,7 @@ typedef struct {
 typedef struct {
     ngx_array_t                   *globs;          /* of ngx_str_t */
     const tg_netguard_t           *guard;
+    const tg_zones_t              *zones;          /* NULL: this machine has none */
     ngx_str_t                      master_key;     /* 32 bytes or empty */
     ngx_str_t                      admin_key;      /* the key itself or empty */
     ngx_uint_t                     helper;         /* a helper is configured */

@@ -11,7 +11,7 @@ TG_BUILD_PACKAGES=(gcc make libc6-dev nginx nginx-dev libcurl4-openssl-dev
     libhiredis-dev libjansson-dev libssl-dev libpcre2-dev zlib1g-dev
     libseccomp-dev)
 TG_RUN_PACKAGES=(nginx libnginx-mod-http-js redis-server ca-certificates curl
-    procps util-linux)
+    procps tzdata util-linux)
 TG_TEST_PACKAGES=(libcmocka-dev openssl perl clang libclang-rt-dev iproute2)
 
 tg_say()

@@ -17,11 +17,11 @@ test.after(() => nginx.stop());
 const file = path.join(nginx.dir, 'catalog.json');
 
 /** Writes it with one key a line, and tests the configuration. */
-function check(catalog) {
+function check(catalog, env) {
   const text = typeof catalog === 'string' ? catalog : JSON.stringify(catalog, null, 1);
   fs.writeFileSync(file, text);
   fs.rmSync(path.join(nginx.dir, 'logs/error.log'), { force: true });
-  return { text, ...nginx.test() };
+  return { text, ...nginx.test(env) };
 }
 
 const tool = (more = {}, config = {}) => ({
@@ -29,6 +29,7 @@ const tool = (more = {}, config = {}) => ({
 });
 const props = (properties, more = {}) => ({ parameters: { type: 'object', properties, ...more } });
 const agent = (more = {}, tools) => ({ name: 'a', model: 'm', ...more, ...(tools === undefined ? {} : { tools }) });
+const hours = (more) => ({ timezone: 'Asia/Riyadh', days: { sun: [['09:00', '17:00']] }, ...more });
 const sha256 = 'ab'.repeat(32);
 const key = (more) => ({ name: 'k', sha256, scopes: ['run'], ...more });
 const secret = (more) => ({ name: 'S', value_file: `${nginx.dir}/good.secret`, allowed_hosts: ['a.example'], ...more });
@@ -41,7 +42,9 @@ test('what is right is accepted', () => {
       tool({ name: 'eight' }, props(Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`p${n}`, { type: 'string' }]))))],
     agents: [agent({ variables: { x: '1' }, instructions: '{{var.x}}', actions_paused: false, knowledge: { sources: [] } },
       { enabled: true, max_tool_rounds: 5, allow_anonymous_actions: false, builtin: { transfer_to_human: { enabled: true, rules: 'x' } }, client: [],
-        http: [{ tool: 'one', rules: 'x'.repeat(4000) }, { tool: 'a'.repeat(30) }], toolset: { include: ['focused'].slice(1), approval_mode: 'off' } }), agent({ name: 'b.c:d-e_f' })],
+        http: [{ tool: 'one', rules: 'x'.repeat(4000) }, { tool: 'a'.repeat(30) }], toolset: { include: ['focused'].slice(1), approval_mode: 'off' } }), agent({ name: 'b.c:d-e_f' }),
+      agent({ name: 'h', business_hours: hours({ days: { mon: [['00:00', '12:00'], ['12:00', '24:00']], tue: [] }, closed_dates: ['2026-12-25'] }) },
+        { builtin: { create_ticket: { hours_only: true } }, http: [{ tool: 'one', hours_only: true }, { tool: 'local', hours_only: false }] })],
     api_keys: [key(), key({ name: 'k2', sha256: 'CD'.repeat(32), scopes: ['admin', 'run', 'approve', 'tools'], account_id: 'acme' })],
   });
   assert.equal(ok.code, 0, ok.text);
@@ -111,7 +114,15 @@ const CASES = [
   ['a variable that is no string', { agents: [agent({ variables: { a: 'x', b: 5 } })] }, 'invalid_type', '/agents/0/variables/b'],
   ['an unknown field of an agent', { agents: [agent({ temperature: 1 })] }, 'unknown_field', '/agents/0/temperature'],
   ['actions_paused of a wrong type', { agents: [agent({ actions_paused: 'yes' })] }, 'invalid_type', '/agents/0/actions_paused'],
-  ['business hours', { agents: [agent({ business_hours: {} })] }, 'not_implemented', '/agents/0/business_hours'],
+  ['business hours that are no object', { agents: [agent({ business_hours: null })] }, 'invalid_type', '/agents/0/business_hours'],
+  ['business hours without a time zone', { agents: [agent({ business_hours: { days: {} } })] }, 'missing_parameter', '/agents/0/business_hours'],
+  ['an unknown field of business hours', { agents: [agent({ business_hours: hours({ holidays: [] }) })] }, 'unknown_field', '/agents/0/business_hours/holidays'],
+  ['a time zone that is none', { agents: [agent({ business_hours: hours({ timezone: 'Asia/Riad' }) })] }, 'invalid_value', '/agents/0/business_hours/timezone'],
+  ['a time zone that is a path', { agents: [agent({ business_hours: hours({ timezone: '../zoneinfo/UTC' }) })] }, 'invalid_value', '/agents/0/business_hours/timezone'],
+  ['a day that is none', { agents: [agent({ business_hours: hours({ days: { friday: [] } }) })] }, 'invalid_value', '/agents/0/business_hours/days/friday'],
+  ['hours over midnight', { agents: [agent({ business_hours: hours({ days: { fri: [['22:00', '02:00']] } }) })] }, 'invalid_value', '/agents/0/business_hours/days/fri/0/1'],
+  ['hours that overlap', { agents: [agent({ business_hours: hours({ days: { fri: [['09:00', '12:00'], ['11:00', '13:00']] } }) })] }, 'invalid_value', '/agents/0/business_hours/days/fri/1'],
+  ['a date that is none', { agents: [agent({ business_hours: hours({ closed_dates: ['2026-02-29'] }) })] }, 'invalid_value', '/agents/0/business_hours/closed_dates/0'],
   ['knowledge sources', { agents: [agent({ knowledge: { sources: ['src_1'] } })] }, 'not_implemented', '/agents/0/knowledge'],
   ['an unknown field of knowledge', { agents: [agent({ knowledge: { source: [] } })] }, 'unknown_field', '/agents/0/knowledge/source'],
   ['tools of a wrong type', { agents: [agent({}, [])] }, 'invalid_type', '/agents/0/tools'],
@@ -130,7 +141,10 @@ const CASES = [
   ['one tool granted twice', { tools: [tool()], agents: [agent({}, { http: [{ tool: 'one' }, { tool: 'one' }] })] }, 'tool_name_conflict', '/agents/0/tools/http/1'],
   ['rules that are too long', { tools: [tool()], agents: [agent({}, { http: [{ tool: 'one', rules: 'ط'.repeat(4001) }] })] }, 'rules_too_long', '/agents/0/tools/http/0/rules'],
   ['rules of a wrong type', { tools: [tool()], agents: [agent({}, { http: [{ tool: 'one', rules: 5 }] })] }, 'invalid_type', '/agents/0/tools/http/0/rules'],
-  ['hours_only', { tools: [tool()], agents: [agent({}, { http: [{ tool: 'one', hours_only: true }] })] }, 'not_implemented', '/agents/0/tools/http/0/hours_only'],
+  ['hours_only of an agent without hours', { tools: [tool()], agents: [agent({}, { http: [{ tool: 'one', hours_only: true }] })] }, 'invalid_value', '/agents/0/tools/http/0/hours_only'],
+  ['hours_only that is neither true nor false', { tools: [tool()], agents: [agent({ business_hours: hours() }, { http: [{ tool: 'one', hours_only: 'yes' }] })] }, 'invalid_type', '/agents/0/tools/http/0/hours_only'],
+  ['hours_only of a ticket without hours', { agents: [agent({}, { builtin: { create_ticket: { hours_only: true } } })] }, 'invalid_value', '/agents/0/tools/builtin/create_ticket/hours_only'],
+  ['hours_only of a hand-over', { agents: [agent({ business_hours: hours() }, { builtin: { transfer_to_human: { hours_only: true } } })] }, 'unknown_field', '/agents/0/tools/builtin/transfer_to_human/hours_only'],
   ['an unknown built-in', { agents: [agent({}, { builtin: { teleport: {} } })] }, 'unknown_field', '/agents/0/tools/builtin/teleport'],
   ['an unknown field of a built-in', { agents: [agent({}, { builtin: { create_ticket: { on: true } } })] }, 'unknown_field', '/agents/0/tools/builtin/create_ticket/on'],
   ['a built-in that is neither on nor off', { agents: [agent({}, { builtin: { create_ticket: { enabled: 'no' } } })] }, 'invalid_type', '/agents/0/tools/builtin/create_ticket/enabled'],
@@ -194,6 +208,33 @@ for (const [name, catalog, code, pointer] of CASES) {
     assert.ok(!text.includes('sesame'));
   });
 }
+
+test('a machine without time zones refuses agents with business hours, and nothing else', () => {
+  const none = { TZDIR: `${nginx.dir}/none` };
+  assert.equal(check({ agents: [agent()] }, none).code, 0);
+  const refused = check({ agents: [agent({ business_hours: hours() })] }, none);
+  assert.equal(refused.code, 1);
+  assert.match(refused.text, /invalid_value: .*tzdata.* at "\/agents\/0\/business_hours\/timezone"/);
+});
+
+test('time zones come from the folder that TZDIR names, and what is none is left out', () => {
+  const dir = path.join(nginx.dir, 'zones');
+  fs.mkdirSync(path.join(dir, 'Own/Folder'), { recursive: true });
+  fs.mkdirSync(path.join(dir, 'a/b/c/d'), { recursive: true });
+  const utc = fs.readFileSync('/usr/share/zoneinfo/UTC');
+  fs.writeFileSync(path.join(dir, 'Own/Folder/Time'), utc);
+  fs.writeFileSync(path.join(dir, 'Cut'), utc.subarray(0, 60));
+  fs.writeFileSync(path.join(dir, 'Huge'), Buffer.concat([utc, Buffer.alloc(1 << 17)]));
+  fs.writeFileSync(path.join(dir, 'zone.tab'), 'TZif is not what this is\n');
+  fs.symlinkSync('.', path.join(dir, 'loop'));
+  const zone = (timezone) => check({ agents: [agent({ business_hours: hours({ timezone }) })] }, { TZDIR: dir });
+  assert.equal(zone('Own/Folder/Time').code, 0, zone('Own/Folder/Time').text);
+  for (const name of ['UTC', 'Cut', 'Huge', 'zone.tab', 'loop/loop/loop/Own/Folder/Time', 'Own']) {
+    const refused = zone(name);
+    assert.equal(refused.code, 1, name);
+    assert.match(refused.text, /invalid_value: no time zone has this name/);
+  }
+});
 
 test('broken JSON in all its forms has a line', () => {
   for (const [text, line] of [['{\n"agents": [}', 2], ['', 1], ['[]', 1], ['{"a":1}\n\nx', 3], ['{\n"tools":[],\n"tools":[]}', 3],

@@ -126,9 +126,9 @@ class Nginx {
   }
 
   /** "nginx -t" of this configuration: { code, text }. */
-  test() {
+  test(more = {}) {
     // one that is refused ends nginx without freeing what it read
-    const env = { ...CHILD_ENV, ASAN_OPTIONS: `${CHILD_ENV.ASAN_OPTIONS}:detect_leaks=0` };
+    const env = { ...CHILD_ENV, ...more, ASAN_OPTIONS: `${CHILD_ENV.ASAN_OPTIONS}:detect_leaks=0` };
     try {
       execFileSync(NGINX, ['-t', '-p', this.dir, '-c', path.join(this.dir, 'nginx.conf')],
         { env, stdio: 'pipe' });
