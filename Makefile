@@ -16,6 +16,7 @@ CORE_H   := $(wildcard core/*.h)
 UNIT     := $(wildcard t/unit/test_*.c)
 FUZZ     := $(wildcard t/fuzz/fuzz_*.c)
 PROBE    := $(wildcard t/probe/*.c)
+BENCH    := $(wildcard scripts/bench.d/src/bench_*.c)
 HELPER   := $(wildcard helper/*.c helper/*/*.c)
 HELPER_H := $(wildcard helper/*.h helper/*/*.h)
 
@@ -25,14 +26,16 @@ core_san := $(CORE:%.c=$(OUT)/san/%.o)
 unit_bin := $(UNIT:t/unit/%.c=$(OUT)/unit/%)
 fuzz_bin := $(FUZZ:t/fuzz/%.c=$(OUT)/fuzz/%)
 probe_o  := $(PROBE:%.c=$(OUT)/%.o)
+bench_bin := $(BENCH:scripts/bench.d/src/%.c=$(OUT)/bench/%)
 helper_o := $(HELPER:%.c=$(OUT)/%.o)
 
-.PHONY: all core unit fuzz probe helper clean
+.PHONY: all core unit fuzz probe helper bench clean
 all: core probe helper
 core: $(OUT)/libtg.a
 unit: $(unit_bin)
 fuzz: $(fuzz_bin)
 probe: $(OUT)/tg-probe
+bench: $(bench_bin)
 helper: $(OUT)/toolgated
 
 $(OUT)/libtg.a: $(core_o)
@@ -72,6 +75,12 @@ $(OUT)/fuzz/%: t/fuzz/%.c $(OUT)/fuzz/libtg.a
 	@mkdir -p $(@D)
 	clang $(CSTD) $(SAN) -fsanitize=fuzzer -D_GNU_SOURCE -Icore $< \
 	    $(OUT)/fuzz/libtg.a -o $@ $(LIBS) -lm
+
+# benches of core alone; those beside other servers have a Makefile of their own
+$(OUT)/bench/bench_%: scripts/bench.d/src/bench_%.c scripts/bench.d/src/measure.h \
+    $(CORE_H) $(OUT)/libtg.a
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) $(CFLAGS) -D_GNU_SOURCE -Icore $< $(OUT)/libtg.a -o $@ $(LIBS) -lm
 
 $(OUT)/tg-probe: $(probe_o) $(OUT)/libtg.a
 	$(CC) $(CFLAGS) $^ -o $@ $(LIBS) -lm
