@@ -2,9 +2,8 @@
 # The suites of scripts/test: what each one runs, and how its tests are counted. A
 # suite writes LOGS/<suite>.log, and its counts to LOGS/<suite>.result as
 # "passed failed skipped seconds".
-# Needs common.sh and LOGS, OUT, ASAN, PATTERN.
+# Needs common.sh and LOGS, OUT, ASAN, PATTERN, FUZZ_SECONDS.
 
-FUZZ_SECONDS=${FUZZ_SECONDS:-10}
 # longest time for one test program; a hanging one is a failed one
 PROGRAM_SECONDS=900
 
@@ -205,13 +204,14 @@ suite_t()
     fi
     if [ $ASAN -eq 0 ]; then
         tg_node_files < <(tg_test_files t/outbound/run.mjs t/store/run.mjs \
-            t/module/*.test.mjs)
+            t/netguard/netguard.test.mjs t/module/*.test.mjs)
         return
     fi
     # these two put a sanitized module of their own into the stock nginx
     tg_node_files TG_ASAN=1 < <(tg_test_files t/outbound/run.mjs)
     tg_node_files -- --asan < <(tg_test_files t/store/run.mjs)
-    tg_node_files NGINX="$OUT/nginx" < <(tg_test_files t/module/*.test.mjs)
+    tg_node_files NGINX="$OUT/nginx" \
+        < <(tg_test_files t/netguard/netguard.test.mjs t/module/*.test.mjs)
 }
 
 suite_helper()
