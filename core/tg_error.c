@@ -182,6 +182,8 @@ static const tg_error_t  tg_errors[] = {
     { "invalid_url", 422, TG_ERROR_INVALID,
       "The URL is not allowed. Write https://host/path without user name, fragment or "
       "backslash." },
+    { "secret_not_found", 422, TG_ERROR_INVALID,
+      "The project has no secret of this name. Create it first, or correct the name." },
     { "invalid_method", 422, TG_ERROR_INVALID,
       "The method is not allowed. Use GET, POST, PUT, PATCH or DELETE." },
     { "body_not_allowed", 422, TG_ERROR_INVALID,

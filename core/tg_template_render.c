@@ -3,7 +3,6 @@
  * missing, blank or wrong for its place ends it, and nothing half made is left.
  */
 
-#include <stdio.h>
 
 #include "tg_clean.h"
 #include "tg_json.h"
@@ -374,36 +373,11 @@ tg_render_url(tg_render_t *r, const tg_template_t *template)
 }
 
 
-/* True when entry is this host, or this host and port. */
-static bool
-tg_render_host_is(const tg_url_t *url, tg_str_t entry)
-{
-    int   n;
-    char  text[TG_URL_HOST_MAX + 16];
-    bool  v6 = url->is_literal && url->literal.v6;
-
-    if (tg_str_eq(entry, tg_str_of(url->host))) {
-        return true;
-    }
-
-    n = snprintf(text, sizeof(text), v6 ? "[%s]:%u" : "%s:%u", url->host, url->port);
-
-    if (n > 0 && tg_str_eq(entry, (tg_str_t) { (size_t) n, text })) {
-        return true;
-    }
-
-    n = snprintf(text, sizeof(text), "[%s]", url->host);
-
-    return v6 && n > 0 && tg_str_eq(entry, (tg_str_t) { (size_t) n, text });
-}
-
-
 /* Every secret that the parts name must be meant for the host. */
 static const char *
 tg_render_hosts(tg_render_t *r, const tg_parts_t *parts)
 {
-    bool                         found;
-    size_t                       i, k;
+    size_t                       i;
     const tg_part_t             *part;
     const tg_template_secret_t  *secret;
 
@@ -420,13 +394,9 @@ tg_render_hosts(tg_render_t *r, const tg_parts_t *parts)
             return tg_render_fail(r, tg_call_unresolved, "a secret does not exist");
         }
 
-        found = false;
-
-        for (k = 0; k < secret->allowed_host_count && !found; k++) {
-            found = tg_render_host_is(&r->request->parts, secret->allowed_hosts[k]);
-        }
-
-        if (!found) {
+        if (!tg_url_host_listed(&r->request->parts, secret->allowed_hosts,
+                secret->allowed_host_count))
+        {
             return tg_render_fail(r, tg_call_host,
                 "a secret may not be sent to this host");
         }

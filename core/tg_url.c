@@ -3,6 +3,8 @@
  * judges them before any look-up. It resolves nothing and builds no request.
  */
 
+#include <stdio.h>
+
 #include "tg_url.h"
 
 
@@ -366,6 +368,46 @@ tg_url_judge(const tg_url_t *url, const tg_netguard_t *guard)
     }
 
     return url->https || verdict.insecure_http ? NULL : tg_url_not_https;
+}
+
+
+/* True when entry is this host, or this host and port. */
+static bool
+tg_url_host_is(const tg_url_t *url, tg_str_t entry)
+{
+    int   n;
+    char  text[TG_URL_HOST_MAX + 16];
+    bool  v6 = url->is_literal && url->literal.v6;
+
+    if (tg_str_eq(entry, tg_str_of(url->host))) {
+        return true;
+    }
+
+    n = snprintf(text, sizeof(text), v6 ? "[%s]:%u" : "%s:%u", url->host, url->port);
+
+    if (n > 0 && tg_str_eq(entry, (tg_str_t) { (size_t) n, text })) {
+        return true;
+    }
+
+    n = snprintf(text, sizeof(text), "[%s]", url->host);
+
+    return v6 && n > 0 && tg_str_eq(entry, (tg_str_t) { (size_t) n, text });
+}
+
+
+bool
+tg_url_host_listed(const tg_url_t *url, const tg_str_t *hosts, size_t count)
+{
+    size_t  i;
+
+    for (i = 0; i < count; i++) {
+
+        if (tg_url_host_is(url, hosts[i])) {
+            return true;
+        }
+    }
+
+    return false;
 }
 
 

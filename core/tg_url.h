@@ -35,6 +35,10 @@ tg_rc_e tg_url_parse(tg_str_t text, tg_url_t *url, const char **code);
  * url_port_not_allowed, address_not_allowed. */
 const char *tg_url_judge(const tg_url_t *url, const tg_netguard_t *guard);
 
+/* True when one of hosts is the URL's host, or its host and port: "host" or
+ * "host:port", lower case, an IPv6 address with or without []. */
+bool tg_url_host_listed(const tg_url_t *url, const tg_str_t *hosts, size_t count);
+
 /* True when the path of target (its query is not looked at) has a segment that is
  * "." or "..", also written with %2e. */
 bool tg_url_dot_segment(tg_str_t target);

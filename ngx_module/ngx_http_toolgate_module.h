@@ -22,19 +22,6 @@
 #define NGX_HTTP_TOOLGATE_SSE_PING_MS     15000
 #define NGX_HTTP_TOOLGATE_RUN_TIMEOUT_MS  600000
 
-/* One "toolgate_model name location=/uri …": a place that serves this model. */
-typedef struct {
-    ngx_str_t                      location;
-    ngx_str_t                      vendor_name;    /* empty: the model's name */
-    unsigned                       backup:1;
-} ngx_http_toolgate_upstream_t;
-
-/* All places of one name, in the order in which they are tried. */
-typedef struct {
-    ngx_str_t                      name;
-    ngx_array_t                    upstreams;      /* of upstream_t */
-} ngx_http_toolgate_model_t;
-
 typedef struct {
     ngx_toolgate_redis_conf_t     *redis;          /* NULL: none configured */
     ngx_shm_zone_t                *zone;

@@ -485,7 +485,9 @@ ngx_http_toolgate_chat_model(ngx_http_toolgate_chat_check_t *c)
 
     } else {
         c->run->agent = agent;
-        c->run->model = ngx_http_toolgate_model_find(c->request, &agent->model);
+        c->run->model = agent->own_model
+                        ? agent->own_model
+                        : ngx_http_toolgate_model_find(c->request, &agent->model);
     }
 
     if (c->run->model == NULL) {

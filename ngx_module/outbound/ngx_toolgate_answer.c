@@ -29,6 +29,7 @@ ngx_toolgate_exchange_on_head(char *line, size_t size, size_t count, void *data)
     ngx_toolgate_exchange_t  *exchange = data;
 
     exchange->head_len += len;
+    ngx_toolgate_stream_moved(exchange);
 
     if (exchange->head_len > NGX_TOOLGATE_EXCHANGE_HEADERS_MAX) {
         exchange->unreadable = "the head of the answer is too large";
@@ -41,6 +42,10 @@ ngx_toolgate_exchange_on_head(char *line, size_t size, size_t count, void *data)
     if (ngx_toolgate_exchange_encoded(exchange, &text)) {
         exchange->unreadable = "the answer is encoded";
         return 0;
+    }
+
+    if (line[0] == CR || line[0] == LF) {
+        return ngx_toolgate_stream_head(exchange) == NGX_OK ? len : 0;
     }
 
     return len;
@@ -101,7 +106,7 @@ ngx_toolgate_exchange_encoded(ngx_toolgate_exchange_t *exchange, ngx_str_t *line
         return !exchange->chunked;
     }
 
-    return !exchange->conf->accept_gzip || len != sizeof("gzip") - 1
+    return !exchange->gzip || len != sizeof("gzip") - 1
            || ngx_strncasecmp(p, (u_char *) "gzip", len) != 0;
 }
 
@@ -329,7 +334,6 @@ ngx_toolgate_exchange_facts(ngx_toolgate_exchange_t *exchange, ngx_uint_t whole,
     long         status = 0;
     CURL        *easy = exchange->transfer.easy;
     curl_off_t   connect_us = 0, tls_us = 0, first_us = 0;
-    ngx_str_t   *s;
 
     (void) curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
     (void) curl_easy_getinfo(easy, CURLINFO_CONNECT_TIME_T, &connect_us);
@@ -358,31 +362,40 @@ ngx_toolgate_exchange_facts(ngx_toolgate_exchange_t *exchange, ngx_uint_t whole,
     if (exchange->guard.opened || exchange->guard.passed) {
         tg_addr_format(&exchange->guard.pin, text, sizeof(text));
 
-        s = &result->address;
-        s->len = ngx_strlen(text);
-        s->data = ngx_pnalloc(exchange->pool, s->len + 1);
-        if (s->data == NULL) {
+        if (ngx_toolgate_exchange_copy(exchange->pool, text, &result->address)
+            != NGX_OK)
+        {
             return NGX_ERROR;
         }
-
-        (void) ngx_cpystrn(s->data, (u_char *) text, s->len + 1);
     }
 
-    if (type) {
-        s = &result->content_type;
-        s->len = ngx_strlen(type);
-        s->data = ngx_pnalloc(exchange->pool, s->len + 1);
-        if (s->data == NULL) {
-            return NGX_ERROR;
-        }
-
-        (void) ngx_cpystrn(s->data, (u_char *) type, s->len + 1);
+    if (type
+        && ngx_toolgate_exchange_copy(exchange->pool, type, &result->content_type)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
-    if (whole) {
+    if (whole && exchange->request->stream == NULL) {
         result->body.data = exchange->body;
         result->body.len = exchange->body_len;
     }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_toolgate_exchange_copy(ngx_pool_t *pool, const char *text, ngx_str_t *copy)
+{
+    copy->len = ngx_strlen(text);
+    copy->data = ngx_pnalloc(pool, copy->len + 1);
+
+    if (copy->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    (void) ngx_cpystrn(copy->data, (u_char *) text, copy->len + 1);
 
     return NGX_OK;
 }

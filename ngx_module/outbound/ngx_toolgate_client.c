@@ -34,6 +34,8 @@ struct ngx_toolgate_call_s {
     void                            *data;
     ngx_event_t                      deadline;   /* of the call */
     ngx_event_t                      connect;    /* of one connect, without TLS */
+    ngx_event_t                      silence;    /* of a streamed call */
+    ngx_event_t                      resume;
     ngx_event_t                      report;
     ngx_msec_t                       started;
     ngx_msec_t                       timeout;
@@ -58,13 +60,16 @@ static void ngx_toolgate_call_on_lookup(void *data, const char *code,
     const char *detail);
 static void ngx_toolgate_call_attempt(ngx_toolgate_call_t *call);
 static void ngx_toolgate_call_on_attempt(void *data, CURLcode rc);
-static void ngx_toolgate_call_again(ngx_toolgate_call_t *call, const char *detail,
-    ngx_uint_t timed_out);
+static void ngx_toolgate_call_again(ngx_toolgate_call_t *call,
+    const char *detail);
 static void ngx_toolgate_call_timer(ngx_toolgate_call_t *call, ngx_event_t *ev,
     ngx_event_handler_pt handler);
 static void ngx_toolgate_call_on_connect_timeout(ngx_event_t *ev);
 static ngx_msec_t ngx_toolgate_call_left(ngx_toolgate_call_t *call);
 static void ngx_toolgate_call_on_deadline(ngx_event_t *ev);
+static void ngx_toolgate_call_on_silence(ngx_event_t *ev);
+static void ngx_toolgate_call_timed_out(ngx_toolgate_call_t *call);
+static void ngx_toolgate_call_on_resume(ngx_event_t *ev);
 static void ngx_toolgate_call_on_report(ngx_event_t *ev);
 static void ngx_toolgate_call_cleanup(void *data);
 
@@ -109,7 +114,9 @@ ngx_toolgate_client_start(ngx_pool_t *pool, ngx_log_t *log,
     call->done = done;
     call->data = data;
     call->started = ngx_current_msec;
-    call->timeout = ngx_min(request->timeout, NGX_TOOLGATE_CLIENT_TOTAL_MAX_MS);
+    call->timeout = request->stream
+                    ? request->timeout
+                    : ngx_min(request->timeout, NGX_TOOLGATE_CLIENT_TOTAL_MAX_MS);
 
     /* an action never goes out on a kept connection: when the server closes that
      * at the same moment, nobody can say whether it was taken */
@@ -118,8 +125,15 @@ ngx_toolgate_client_start(ngx_pool_t *pool, ngx_log_t *log,
     ngx_toolgate_call_timer(call, &call->report, ngx_toolgate_call_on_report);
     ngx_toolgate_call_timer(call, &call->connect,
                             ngx_toolgate_call_on_connect_timeout);
+    ngx_toolgate_call_timer(call, &call->silence, ngx_toolgate_call_on_silence);
+    ngx_toolgate_call_timer(call, &call->resume, ngx_toolgate_call_on_resume);
     ngx_toolgate_call_timer(call, &call->deadline, ngx_toolgate_call_on_deadline);
     ngx_add_timer(&call->deadline, call->timeout);
+
+    if (request->stream) {
+        call->exchange.silence = &call->silence;
+        ngx_toolgate_stream_moved(&call->exchange);
+    }
 
     cln->handler = ngx_toolgate_call_cleanup;
     cln->data = call;
@@ -146,6 +160,27 @@ ngx_toolgate_call_timer(ngx_toolgate_call_t *call, ngx_event_t *ev,
     ev->data = &ngx_toolgate_no_connection;
     ev->log = call->log;
     ev->cancelable = 1;
+}
+
+
+/* not at once: the taker would be called from inside of its own call to this */
+void
+ngx_toolgate_client_resume(ngx_toolgate_call_t *call)
+{
+    if (call->state == NGX_TOOLGATE_CALL_TRANSFER && call->exchange.paused) {
+        ngx_post_event(&call->resume, &ngx_posted_events);
+    }
+}
+
+
+static void
+ngx_toolgate_call_on_resume(ngx_event_t *ev)
+{
+    ngx_toolgate_call_t  *call;
+
+    call = ngx_queue_data(ev, ngx_toolgate_call_t, resume);
+
+    ngx_toolgate_stream_resume(&call->exchange);
 }
 
 
@@ -200,6 +235,10 @@ ngx_toolgate_call_move(ngx_toolgate_call_t *call, ngx_toolgate_call_state_e stat
             ngx_del_timer(&call->deadline);
         }
 
+        if (call->silence.timer_set) {
+            ngx_del_timer(&call->silence);
+        }
+
         break;
     }
 }
@@ -218,6 +257,10 @@ ngx_toolgate_call_leave(ngx_toolgate_call_t *call)
     case NGX_TOOLGATE_CALL_TRANSFER:
         if (call->connect.timer_set) {
             ngx_del_timer(&call->connect);
+        }
+
+        if (call->resume.posted) {
+            ngx_delete_posted_event(&call->resume);
         }
 
         ngx_toolgate_exchange_stop(&call->exchange, call->keep);
@@ -308,6 +351,7 @@ ngx_toolgate_call_attempt(ngx_toolgate_call_t *call)
     left = ngx_toolgate_call_left(call);
 
     if (left == 0) {
+        call->result.timed_out = 1;
         ngx_toolgate_call_fail(call, "upstream_failed", "timed out");
         return;
     }
@@ -346,7 +390,8 @@ ngx_toolgate_call_on_connect_timeout(ngx_event_t *ev)
         return;
     }
 
-    ngx_toolgate_call_again(call, "connect timed out", 1);
+    call->result.timed_out = 1;
+    ngx_toolgate_call_again(call, "connect timed out");
 }
 
 
@@ -362,6 +407,8 @@ ngx_toolgate_call_on_attempt(void *data, CURLcode rc)
     if (call->exchange.guard.passed) {
         call->result.bytes_sent = 1;
     }
+
+    call->result.timed_out = (rc == CURLE_OPERATION_TIMEDOUT);
 
     if (ngx_toolgate_exchange_facts(&call->exchange,
                                     outcome == NGX_TOOLGATE_EXCHANGE_WHOLE,
@@ -392,7 +439,7 @@ ngx_toolgate_call_on_attempt(void *data, CURLcode rc)
         return;
 
     case NGX_TOOLGATE_EXCHANGE_FAILED:
-        ngx_toolgate_call_again(call, detail, rc == CURLE_OPERATION_TIMEDOUT);
+        ngx_toolgate_call_again(call, detail);
         return;
 
     case NGX_TOOLGATE_EXCHANGE_UNREADABLE:
@@ -414,13 +461,14 @@ ngx_toolgate_call_on_attempt(void *data, CURLcode rc)
  * be one more long wait.
  */
 static void
-ngx_toolgate_call_again(ngx_toolgate_call_t *call, const char *detail,
-    ngx_uint_t timed_out)
+ngx_toolgate_call_again(ngx_toolgate_call_t *call, const char *detail)
 {
     if (call->next + 1 < call->lookup.naddrs) {
         call->next++;
 
-    } else if (!call->request->action && !call->retried && !timed_out) {
+    } else if (!call->request->action && !call->retried
+               && !call->result.timed_out)
+    {
         call->retried = 1;
         call->next = 0;
 
@@ -457,6 +505,24 @@ ngx_toolgate_call_on_deadline(ngx_event_t *ev)
 
     call = ngx_queue_data(ev, ngx_toolgate_call_t, deadline);
 
+    ngx_toolgate_call_timed_out(call);
+}
+
+
+static void
+ngx_toolgate_call_on_silence(ngx_event_t *ev)
+{
+    ngx_toolgate_call_t  *call;
+
+    call = ngx_queue_data(ev, ngx_toolgate_call_t, silence);
+
+    ngx_toolgate_call_timed_out(call);
+}
+
+
+static void
+ngx_toolgate_call_timed_out(ngx_toolgate_call_t *call)
+{
     if (call->state == NGX_TOOLGATE_CALL_TRANSFER) {
         call->result.bytes_sent |= call->exchange.guard.passed;
         (void) ngx_toolgate_exchange_facts(&call->exchange, 0, call->started,
@@ -464,6 +530,7 @@ ngx_toolgate_call_on_deadline(ngx_event_t *ev)
     }
 
     if (call->state != NGX_TOOLGATE_CALL_REPORT) {
+        call->result.timed_out = 1;
         ngx_toolgate_call_lost(call, "timed out");
     }
 }

@@ -26,7 +26,7 @@ typedef struct {
     ngx_queue_t   open;          /* have a handle, not started */
     ngx_queue_t   running;
     ngx_queue_t   ready;
-    ngx_uint_t    transfers;     /* of the three queues together */
+    ngx_uint_t    count[2];      /* of the three queues; [1]: lasting ones */
     ngx_uint_t    watches;
     ngx_uint_t    depth;         /* curl is on the stack */
     ngx_uint_t    free_count;
@@ -56,6 +56,10 @@ static void ngx_toolgate_curl_on_timer(ngx_event_t *ev);
 
 
 ngx_connection_t  ngx_toolgate_no_connection = { .fd = (ngx_socket_t) -1 };
+
+static const ngx_uint_t  ngx_toolgate_curl_bound[2] = {
+    NGX_TOOLGATE_CURL_MAX_TRANSFERS, NGX_TOOLGATE_CURL_MAX_STREAMS
+};
 
 /* all that a worker has of curl; multi is NULL where no transfers are run */
 static ngx_toolgate_curl_worker_t  ngx_toolgate_curl_worker;
@@ -227,7 +231,7 @@ ngx_toolgate_curl_exit_worker(ngx_cycle_t *cycle)
 
 
 ngx_int_t
-ngx_toolgate_curl_open(ngx_toolgate_transfer_t *transfer,
+ngx_toolgate_curl_open(ngx_toolgate_transfer_t *transfer, ngx_uint_t lasting,
     ngx_toolgate_transfer_done_pt done, void *data)
 {
     CURL                        *easy;
@@ -237,7 +241,7 @@ ngx_toolgate_curl_open(ngx_toolgate_transfer_t *transfer,
         return NGX_ERROR;
     }
 
-    if (worker->transfers >= NGX_TOOLGATE_CURL_MAX_TRANSFERS) {
+    if (worker->count[lasting] >= ngx_toolgate_curl_bound[lasting]) {
         return NGX_BUSY;
     }
 
@@ -267,9 +271,10 @@ ngx_toolgate_curl_open(ngx_toolgate_transfer_t *transfer,
     transfer->rc = CURLE_OK;
     transfer->added = 0;
     transfer->ready = 0;
+    transfer->lasting = lasting;
 
     ngx_queue_insert_tail(&worker->open, &transfer->queue);
-    worker->transfers++;
+    worker->count[lasting]++;
 
     return NGX_OK;
 }
@@ -294,6 +299,31 @@ ngx_toolgate_curl_start(ngx_toolgate_transfer_t *transfer)
 
 
 void
+ngx_toolgate_curl_resume(ngx_toolgate_transfer_t *transfer)
+{
+    CURLcode                     rc;
+    ngx_toolgate_curl_worker_t  *worker = &ngx_toolgate_curl_worker;
+
+    if (!transfer->added || transfer->ready) {
+        return;
+    }
+
+    /* the callbacks are called in here */
+    worker->depth++;
+    rc = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
+    worker->depth--;
+
+    /* curl tells a fault of theirs to us only, and goes on waiting */
+    if (rc != CURLE_OK) {
+        ngx_toolgate_curl_ready(worker, transfer, rc);
+    }
+
+    ngx_toolgate_curl_collect(worker);
+    ngx_toolgate_curl_deliver(worker);
+}
+
+
+void
 ngx_toolgate_curl_close(ngx_toolgate_transfer_t *transfer, ngx_uint_t keep)
 {
     ngx_toolgate_curl_worker_t  *worker = &ngx_toolgate_curl_worker;
@@ -308,7 +338,7 @@ ngx_toolgate_curl_close(ngx_toolgate_transfer_t *transfer, ngx_uint_t keep)
     }
 
     ngx_queue_remove(&transfer->queue);
-    worker->transfers--;
+    worker->count[transfer->lasting]--;
 
     if (keep && worker->free_count < NGX_TOOLGATE_CURL_MAX_FREE) {
 

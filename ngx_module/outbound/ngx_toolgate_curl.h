@@ -16,6 +16,7 @@
 
 
 #define NGX_TOOLGATE_CURL_MAX_TRANSFERS    512     /* at one time in a worker */
+#define NGX_TOOLGATE_CURL_MAX_STREAMS      1024    /* besides, of lasting ones */
 #define NGX_TOOLGATE_CURL_MAX_IDLE         256     /* kept connections */
 #define NGX_TOOLGATE_CURL_MAX_FREE         256     /* kept easy handles */
 
@@ -33,19 +34,25 @@ struct ngx_toolgate_transfer_s {
     CURLcode                        rc;
     unsigned                        added:1;   /* curl has it */
     unsigned                        ready:1;   /* over, done not called yet */
+    unsigned                        lasting:1; /* counts as a stream */
 };
 
 
 ngx_int_t ngx_toolgate_curl_init_worker(ngx_cycle_t *cycle);
 void ngx_toolgate_curl_exit_worker(ngx_cycle_t *cycle);
 
-/* Gives the transfer a clean handle. NGX_BUSY: too many at one time; NGX_ERROR:
- * out of memory, or this process runs no transfers. */
+/* Gives the transfer a clean handle. lasting: of a kind that may go on for minutes,
+ * which must not use up what the short ones need (1 or 0). NGX_BUSY: too many at one
+ * time; NGX_ERROR: out of memory, or this process runs no transfers. */
 ngx_int_t ngx_toolgate_curl_open(ngx_toolgate_transfer_t *transfer,
-    ngx_toolgate_transfer_done_pt done, void *data);
+    ngx_uint_t lasting, ngx_toolgate_transfer_done_pt done, void *data);
 
 /* Sets an open transfer going. */
 ngx_int_t ngx_toolgate_curl_start(ngx_toolgate_transfer_t *transfer);
+
+/* Lets a paused transfer go on. Called from the event loop only: what comes next is
+ * given to the callbacks, and done may be called, before this returns. */
+void ngx_toolgate_curl_resume(ngx_toolgate_transfer_t *transfer);
 
 /* Ends a transfer in whatever state and takes its handle back; keep says that it
  * went well and the handle may serve again. Not to be called by curl's callbacks. */

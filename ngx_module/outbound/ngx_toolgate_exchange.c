@@ -57,6 +57,7 @@ ngx_toolgate_exchange_prepare(ngx_toolgate_exchange_t *exchange, ngx_pool_t *poo
     exchange->log = log;
     exchange->conf = conf;
     exchange->request = request;
+    exchange->gzip = conf->accept_gzip && request->stream == NULL;
 
     error = ngx_toolgate_exchange_target(exchange);
 
@@ -291,7 +292,8 @@ ngx_toolgate_exchange_start(ngx_toolgate_exchange_t *exchange,
     ngx_int_t            opened;
     const tg_url_t      *url = exchange->request->parts;
 
-    opened = ngx_toolgate_curl_open(&exchange->transfer, done, data);
+    opened = ngx_toolgate_curl_open(&exchange->transfer,
+                                    exchange->request->stream ? 1 : 0, done, data);
 
     if (opened != NGX_OK) {
         return opened == NGX_BUSY ? "too many calls at one time" : "out of memory";
@@ -306,6 +308,8 @@ ngx_toolgate_exchange_start(ngx_toolgate_exchange_t *exchange,
     exchange->no_memory = 0;
     exchange->chunked = 0;
     exchange->farewell = 0;
+    exchange->headed = 0;
+    exchange->paused = 0;
     exchange->error[0] = '\0';
 
     rc = ngx_toolgate_guard_attach(&exchange->guard, easy, &exchange->conf->guard,
@@ -368,6 +372,10 @@ ngx_toolgate_exchange_limits(ngx_toolgate_exchange_t *exchange, CURL *easy,
     ngx_toolgate_exchange_set(CURLOPT_WRITEFUNCTION,
                               ngx_toolgate_exchange_on_body)
     ngx_toolgate_exchange_set(CURLOPT_WRITEDATA, exchange)
+
+    if (rc == CURLE_OK && exchange->request->stream) {
+        rc = ngx_toolgate_stream_answer(exchange, easy);
+    }
 
     return rc;
 }
@@ -461,11 +469,14 @@ ngx_toolgate_exchange_request(ngx_toolgate_exchange_t *exchange, CURL *easy)
     ngx_toolgate_client_request_t  *request = exchange->request;
 
     /* methods that mean to send something say so even when it is nothing */
-    body = request->has_body
+    body = request->has_body || request->chain
            || (ngx_strcmp(request->method, "GET") != 0
                && ngx_strcmp(request->method, "DELETE") != 0);
 
-    if (body) {
+    if (request->chain) {
+        rc = ngx_toolgate_stream_body(exchange, easy);
+
+    } else if (body) {
         ngx_toolgate_exchange_set(CURLOPT_POST, 1L)
         ngx_toolgate_exchange_set(CURLOPT_POSTFIELDSIZE_LARGE,
                                   (curl_off_t) request->body.len)
@@ -484,7 +495,7 @@ ngx_toolgate_exchange_request(ngx_toolgate_exchange_t *exchange, CURL *easy)
         ngx_toolgate_exchange_set(CURLOPT_USERAGENT, exchange->user_agent)
     }
 
-    if (exchange->conf->accept_gzip) {
+    if (exchange->gzip) {
         ngx_toolgate_exchange_set(CURLOPT_ACCEPT_ENCODING, "gzip")
     }
 

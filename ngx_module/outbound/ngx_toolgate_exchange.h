@@ -1,7 +1,7 @@
 /*
  * One attempt of a call: a request to one judged address, and what came of it.
- * Sets curl's options, gathers the answer within its bounds, and says in the
- * client's terms how it ended. It does not resolve, retry or report.
+ * Sets curl's options, gathers the answer or hands it over within its bounds, and
+ * says in the client's terms how it ended. It does not resolve, retry or report.
  */
 
 #ifndef NGX_TOOLGATE_EXCHANGE_H
@@ -40,10 +40,16 @@ typedef struct {
     size_t                           body_len;
     size_t                           body_cap;
     size_t                           head_len;
+    ngx_event_t                     *silence;     /* of a streamed call, or NULL */
+    ngx_chain_t                     *chain;       /* of the body, what is left and */
+    size_t                           chain_used;  /* how much of its first buffer */
     const char                      *unreadable;  /* why, static */
     unsigned                         no_memory:1;
     unsigned                         chunked:1;   /* the answer's framing */
     unsigned                         farewell:1;  /* TLS peer said that it closes */
+    unsigned                         gzip:1;      /* is asked for and decoded */
+    unsigned                         headed:1;    /* the stream was told the head */
+    unsigned                         paused:1;    /* the stream makes it wait */
     char                             error[CURL_ERROR_SIZE];
 } ngx_toolgate_exchange_t;
 
@@ -68,6 +74,20 @@ size_t ngx_toolgate_exchange_on_body(char *bytes, size_t size, size_t count,
 
 int ngx_toolgate_exchange_on_progress(void *data, curl_off_t down_total,
     curl_off_t down, curl_off_t up_total, curl_off_t up);
+
+/* ngx_toolgate_stream.c: a request body from a chain, and an answer that is handed
+ * over: set up in a handle, told that a head is whole, let go on after a pause. */
+CURLcode ngx_toolgate_stream_body(ngx_toolgate_exchange_t *exchange, CURL *easy);
+CURLcode ngx_toolgate_stream_answer(ngx_toolgate_exchange_t *exchange, CURL *easy);
+ngx_int_t ngx_toolgate_stream_head(ngx_toolgate_exchange_t *exchange);
+void ngx_toolgate_stream_resume(ngx_toolgate_exchange_t *exchange);
+
+/* Bytes have moved: the silence that is waited for begins anew. */
+void ngx_toolgate_stream_moved(ngx_toolgate_exchange_t *exchange);
+
+/* A copy of curl's text in the pool, with a NUL behind it. */
+ngx_int_t ngx_toolgate_exchange_copy(ngx_pool_t *pool, const char *text,
+    ngx_str_t *copy);
 
 /* How a finished attempt ended; *detail is static text. */
 ngx_toolgate_exchange_outcome_e ngx_toolgate_exchange_outcome(

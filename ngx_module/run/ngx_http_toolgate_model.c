@@ -34,6 +34,7 @@ ngx_http_toolgate_model_call(ngx_http_toolgate_run_t *run)
 {
     off_t                           length;
     ngx_chain_t                    *body;
+    ngx_msec_int_t                  left;
     ngx_http_toolgate_upstream_t   *upstream;
 
     if (ngx_http_toolgate_prompt_chain(run, &body, &length) != NGX_OK) {
@@ -41,15 +42,23 @@ ngx_http_toolgate_model_call(ngx_http_toolgate_run_t *run)
     }
 
     upstream = run->model->upstreams.elts;
+    upstream += run->upstream;
 
     run->turn.owner = run->relay ? &ngx_http_toolgate_relay_owner
                                  : &ngx_http_toolgate_model_owner;
     run->turn.data = run;
 
-    return ngx_http_toolgate_turn_start(run->request, &run->turn,
-                                        &upstream[run->upstream].location, body,
-                                        length,
-                                        run->relay ? run->prompt.stream : 1);
+    if (upstream->url) {
+        left = (ngx_msec_int_t) (run->deadline_at - ngx_current_msec);
+
+        return ngx_http_toolgate_turn_outbound(run->request, &run->turn,
+                                               upstream->url, run->project, body,
+                                               length, ngx_max(left, 1));
+    }
+
+    return ngx_http_toolgate_turn_subrequest(run->request, &run->turn,
+                                             &upstream->location, body, length,
+                                             run->relay ? run->prompt.stream : 1);
 }
 
 
@@ -293,6 +302,12 @@ ngx_http_toolgate_model_status(ngx_http_toolgate_run_t *run,
         return NULL;
     }
 
+    if (turn->fault) {
+        failure->message.data = (u_char *) turn->advice;
+        failure->message.len = ngx_strlen(turn->advice);
+        return turn->fault;
+    }
+
     switch (turn->status) {
 
     case NGX_HTTP_UNAUTHORIZED:
@@ -300,7 +315,7 @@ ngx_http_toolgate_model_status(ngx_http_toolgate_run_t *run,
         return "model_auth_failed";
 
     case NGX_HTTP_TOO_MANY_REQUESTS:
-        failure->retry_after = ngx_http_toolgate_turn_header(turn, "retry-after");
+        failure->retry_after = turn->retry_after;
         return "model_rate_limited";
 
     case NGX_HTTP_REQUEST_TIME_OUT:

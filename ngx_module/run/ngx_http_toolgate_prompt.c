@@ -83,17 +83,9 @@ ngx_http_toolgate_prompt_chain(ngx_http_toolgate_run_t *run, ngx_chain_t **chain
 void
 ngx_http_toolgate_prompt_release(ngx_http_toolgate_run_t *run)
 {
-    ngx_http_request_t   *sr;
-    ngx_http_upstream_t  *u;
-
-    sr = run->turn.subrequest;
-    u = sr->upstream;
-
-    if (!run->prompt.owned || u == NULL || !u->request_body_sent) {
+    if (!run->prompt.owned || !ngx_http_toolgate_turn_forget(&run->turn)) {
         return;
     }
-
-    sr->request_body->bufs = NULL;
 
     tg_scan_free(run->prompt.scan);
     ngx_http_toolgate_bytes_free(run->request->pool, run->prompt.body,

@@ -76,6 +76,10 @@ ngx_http_toolgate_tool_t *ngx_http_toolgate_catalog_tool(
 ngx_http_toolgate_agent_t *ngx_http_toolgate_catalog_agent(
     ngx_http_toolgate_catalog_t *cat, json_t *value, const char *base);
 
+/* Sets the agent's model from "model" of its object. */
+ngx_int_t ngx_http_toolgate_catalog_model(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, const char *base, ngx_http_toolgate_agent_t *agent);
+
 /* Builds the secret, or the API key, at place i of its list. */
 ngx_int_t ngx_http_toolgate_catalog_secret(ngx_http_toolgate_catalog_t *cat,
     json_t *value, ngx_uint_t i);

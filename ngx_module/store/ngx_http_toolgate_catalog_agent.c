@@ -136,8 +136,7 @@ ngx_http_toolgate_agent_head(ngx_http_toolgate_catalog_t *cat, json_t *value,
 
     if (ngx_http_toolgate_catalog_string(cat, value, base, "name", 1, &agent->name)
         != NGX_OK
-        || ngx_http_toolgate_catalog_string(cat, value, base, "model", 1,
-                                            &agent->model) != NGX_OK
+        || ngx_http_toolgate_catalog_model(cat, value, base, agent) != NGX_OK
         || ngx_http_toolgate_catalog_string(cat, value, base, "instructions", 0,
                                             &agent->instructions) != NGX_OK
         || ngx_http_toolgate_agent_variables(cat, variables, base) != NGX_OK)
@@ -163,13 +162,6 @@ ngx_http_toolgate_agent_head(ngx_http_toolgate_catalog_t *cat, json_t *value,
         return ngx_http_toolgate_catalog_fault(cat, base, "instructions",
                                                "invalid_value",
                                                "\"instructions\" is over 256 KiB");
-    }
-
-    if (!cat->conf->has_model(cat->conf->data, &agent->model)) {
-        return ngx_http_toolgate_catalog_fault(cat, base, "model",
-                                               "model_not_found",
-                                               "\"model\" names no "
-                                               "\"toolgate_model\"");
     }
 
     return ngx_http_toolgate_agent_placeholders(cat, base, agent, variables);

@@ -225,6 +225,26 @@ ngx_http_toolgate_signing_secret(ngx_pool_t *pool,
 }
 
 
+ngx_http_toolgate_secret_t *
+ngx_http_toolgate_secret_find(ngx_http_toolgate_project_t *project, ngx_str_t *name)
+{
+    ngx_uint_t                   i;
+    ngx_http_toolgate_secret_t  *secret;
+
+    secret = project->secrets.elts;
+
+    for (i = 0; i < project->secrets.nelts; i++) {
+        if (secret[i].name.len == name->len
+            && ngx_memcmp(secret[i].name.data, name->data, name->len) == 0)
+        {
+            return &secret[i];
+        }
+    }
+
+    return NULL;
+}
+
+
 ngx_http_toolgate_agent_t *
 ngx_http_toolgate_agent_find(ngx_http_toolgate_project_t *project,
     ngx_str_t *name)

@@ -17,6 +17,7 @@
 #include "tg_schema.h"
 #include "tg_sign.h"
 #include "tg_template.h"
+#include "tg_url.h"
 
 
 #define NGX_HTTP_TOOLGATE_KEY_SHA256_LEN  32
@@ -40,6 +41,27 @@ typedef struct {
     tg_str_t                      *allowed_hosts;
     size_t                         allowed_host_count;
 } ngx_http_toolgate_secret_t;
+
+/* Where an agent's own model is, instead of a location of this nginx. */
+typedef struct {
+    ngx_str_t                      url;            /* of its chat completions */
+    tg_url_t                       parts;          /* of url */
+    ngx_str_t                      secret;         /* its name, or "" */
+} ngx_http_toolgate_model_url_t;
+
+/* One "toolgate_model name location=/uri …": a place that serves this model. */
+typedef struct {
+    ngx_str_t                      location;
+    ngx_http_toolgate_model_url_t *url;            /* NULL: location it is */
+    ngx_str_t                      vendor_name;    /* empty: the model's name */
+    unsigned                       backup:1;
+} ngx_http_toolgate_upstream_t;
+
+/* All places of one name, in the order in which they are tried. */
+typedef struct {
+    ngx_str_t                      name;
+    ngx_array_t                    upstreams;      /* of upstream_t */
+} ngx_http_toolgate_model_t;
 
 /* One tool as a project defines it, or one of the helper's. */
 typedef struct {
@@ -65,7 +87,8 @@ typedef struct {
 typedef struct {
     char                           id[TG_ID_MAX_LEN];
     ngx_str_t                      name;
-    ngx_str_t                      model;          /* a configured model's name */
+    ngx_str_t                      model;          /* its name */
+    ngx_http_toolgate_model_t     *own_model;      /* NULL: a configured one */
     ngx_str_t                      instructions;
     json_t                        *variables;      /* object of strings or NULL */
     ngx_uint_t                     version;
@@ -124,6 +147,10 @@ ngx_int_t ngx_http_toolgate_catalog_load(ngx_conf_t *cf,
 ngx_http_toolgate_project_t *ngx_http_toolgate_project(
     ngx_http_toolgate_objects_t *objects, ngx_str_t *name,
     ngx_str_t *master_key);
+
+/* A secret of the project by its name; NULL when there is none. */
+ngx_http_toolgate_secret_t *ngx_http_toolgate_secret_find(
+    ngx_http_toolgate_project_t *project, ngx_str_t *name);
 
 /* An agent by id or unique name within a project; NULL when there is none. */
 ngx_http_toolgate_agent_t *ngx_http_toolgate_agent_find(

@@ -9,7 +9,7 @@ import { startNginx } from './nginx.mjs';
 
 const nginx = await startNginx({
   quiet: true, catalog: {}, models: { m: [{ url: 'http://127.0.0.1:9' }], default: [{ url: 'http://127.0.0.1:9' }] },
-  http: 'toolgate_netguard_allow 127.0.0.0/8 8081 insecure_http;',
+  http: 'toolgate_netguard_allow 127.0.0.0/8 8081 insecure_http; toolgate_own_host own.example;',
   files: { 'good.secret': 'sesame\n', 'empty.secret': '\n', 'odd.secret': 'a\u0007b\n' },
 });
 test.after(() => nginx.stop());
@@ -30,6 +30,7 @@ const tool = (more = {}, config = {}) => ({
 const props = (properties, more = {}) => ({ parameters: { type: 'object', properties, ...more } });
 const agent = (more = {}, tools) => ({ name: 'a', model: 'm', ...more, ...(tools === undefined ? {} : { tools }) });
 const hours = (more) => ({ timezone: 'Asia/Riyadh', days: { sun: [['09:00', '17:00']] }, ...more });
+const own = (more) => ({ agents: [agent({ model: { base_url: 'https://api.example.com/v1', name: 'x', ...more } })] });
 const sha256 = 'ab'.repeat(32);
 const key = (more) => ({ name: 'k', sha256, scopes: ['run'], ...more });
 const secret = (more) => ({ name: 'S', value_file: `${nginx.dir}/good.secret`, allowed_hosts: ['a.example'], ...more });
@@ -44,7 +45,9 @@ test('what is right is accepted', () => {
       { enabled: true, max_tool_rounds: 5, allow_anonymous_actions: false, builtin: { transfer_to_human: { enabled: true, rules: 'x' } }, client: [],
         http: [{ tool: 'one', rules: 'x'.repeat(4000) }, { tool: 'a'.repeat(30) }], toolset: { include: ['focused'].slice(1), approval_mode: 'off' } }), agent({ name: 'b.c:d-e_f' }),
       agent({ name: 'h', business_hours: hours({ days: { mon: [['00:00', '12:00'], ['12:00', '24:00']], tue: [] }, closed_dates: ['2026-12-25'] }) },
-        { builtin: { create_ticket: { hours_only: true } }, http: [{ tool: 'one', hours_only: true }, { tool: 'local', hours_only: false }] })],
+        { builtin: { create_ticket: { hours_only: true } }, http: [{ tool: 'one', hours_only: true }, { tool: 'local', hours_only: false }] }),
+      ...['https://api.example.com/v1', 'https://api.example.com/v1/', 'https://API.example.com:8443', 'http://127.0.0.1:8081/v1'].map((base_url, n) => ({
+        name: `own${n}`, model: { base_url, name: 'vendor/x', ...(n ? { secret: 'S' } : {}) } }))],
     api_keys: [key(), key({ name: 'k2', sha256: 'CD'.repeat(32), scopes: ['admin', 'run', 'approve', 'tools'], account_id: 'acme' })],
   });
   assert.equal(ok.code, 0, ok.text);
@@ -107,6 +110,30 @@ const CASES = [
   ['a name with @', { agents: [agent({ name: 'a@1' })] }, 'invalid_value', '/agents/0/name'],
   ['the name of a model', { agents: [agent({ name: 'm' })] }, 'name_conflict', '/agents/0/name'],
   ['the name of another agent', { agents: [agent(), agent()] }, 'name_conflict', '/agents/1/name'],
+  ['a model that is a number', { agents: [agent({ model: 5 })] }, 'invalid_type', '/agents/0/model'],
+  ['an empty name of a model', { agents: [agent({ model: '' })] }, 'invalid_type', '/agents/0/model'],
+  ['an unknown field of an own model', own({ key: 'x' }), 'unknown_field', '/agents/0/model/key'],
+  ['an own model without a base URL', own({ base_url: undefined }), 'missing_parameter', '/agents/0/model'],
+  ['an own model without a name', own({ name: undefined }), 'missing_parameter', '/agents/0/model'],
+  ['an own model with an empty name', own({ name: '' }), 'invalid_type', '/agents/0/model/name'],
+  ['an own model with a name of control characters', own({ name: 'a\nb' }), 'invalid_value', '/agents/0/model/name'],
+  ['an own model with a very long name', own({ name: 'x'.repeat(257) }), 'invalid_value', '/agents/0/model/name'],
+  ['a secret that does not exist', own({ secret: 'NOT_THERE' }), 'secret_not_found', '/agents/0/model/secret'],
+  ['a secret without a name', own({ secret: '' }), 'secret_not_found', '/agents/0/model/secret'],
+  ['a secret that is no string', own({ secret: null }), 'invalid_type', '/agents/0/model/secret'],
+  ['a base URL that is no string', own({ base_url: 5 }), 'invalid_type', '/agents/0/model/base_url'],
+  ['a base URL that is empty', own({ base_url: '' }), 'invalid_type', '/agents/0/model/base_url'],
+  ...[
+    ['ftp://api.example.com/v1', 'url_not_https'], ['https://api.example.com:9999/v1', 'url_port_not_allowed'],
+    ['http://api.example.com/v1', 'url_port_not_allowed'], ['http://127.0.0.1:8082/v1', 'url_port_not_allowed'],
+    ['https://10.0.0.1/v1', 'address_not_allowed'], ['https://[::ffff:169.254.169.254]/v1', 'address_not_allowed'],
+    ['https://own.example/v1', 'address_not_allowed'], ['https://u:p@api.example.com/v1', 'invalid_url'],
+    ['https://api.example.com/v1?k=v', 'invalid_url'], ['https://api.example.com?k=v', 'invalid_url'],
+    ['https://api.example.com/v1#x', 'invalid_url'], ['https://api.example.com/../v1', 'invalid_url'],
+    ['https://api.example.com/%2e%2e', 'invalid_url'], ['https://api.example.com\\v1', 'invalid_url'],
+    ['https://api.example.com/{{args.x}}', 'invalid_url'], ['https://', 'invalid_url'], ['/', 'invalid_url'], ['/v1', 'invalid_url'],
+    [`https://api.example.com/${'x'.repeat(8200)}`, 'invalid_url'],
+  ].map(([base_url, code]) => [`the base URL ${base_url.slice(0, 60)}`, own({ base_url }), code, '/agents/0/model/base_url']),
   ['a model that is not configured', { agents: [agent({ model: 'x' })] }, 'model_not_found', '/agents/0/model'],
   ['instructions of a wrong type', { agents: [agent({ instructions: [] })] }, 'invalid_type', '/agents/0/instructions'],
   ['instructions that are too long', { agents: [agent({ instructions: 'x'.repeat(256 * 1024 + 1) })] }, 'invalid_value', '/agents/0/instructions'],

@@ -139,7 +139,9 @@ export async function startFixture({ moreTools = [], agents, models = {}, catalo
         places.map((p) => ({ ...p, conf: p.conf?.replaceAll('@MODEL@', model.port) }))])),
     },
     catalog: {
-      tools: [...toolsAt(tool.url), ...moreTools], agents: agents ?? agentsOf(), ...catalog,
+      tools: [...toolsAt(tool.url), ...moreTools],
+      agents: JSON.parse(JSON.stringify(agents ?? agentsOf()).replaceAll('@MODEL@', model.port)),
+      ...catalog,
     },
   });
   return new Fixture(nginx, model, tool);

@@ -345,6 +345,51 @@ url_line(void *ctx, const json_t *line)
 }
 
 
+static void
+test_host_listed(void **state)
+{
+    size_t       i;
+    tg_url_t     url;
+    tg_str_t     list[2];
+    const char  *code;
+    static const struct {
+        const char  *url, *entry;
+        bool         listed;
+    }  cases[] = {
+        { "https://api.example.com/", "api.example.com", true },
+        { "https://API.Example.com./", "api.example.com", true },
+        { "https://api.example.com/", "api.example.com:443", true },
+        { "https://api.example.com:8443/", "api.example.com", true },
+        { "https://api.example.com:8443/", "api.example.com:443", false },
+        { "https://xapi.example.com/", "api.example.com", false },
+        { "https://api.example.com.evil.test/", "api.example.com", false },
+        { "https://api.example.com/", "*.example.com", false },
+        { "https://api.example.com/", "", false },
+        { "https://1.2.3.4/", "1.2.3.4", true },
+        { "https://[2001:db8::1]/", "[2001:db8::1]", true },
+        { "https://[2001:db8::1]/", "2001:db8::1", true },
+        { "https://[2001:db8::1]:8443/", "[2001:db8::1]:8443", true },
+        { "https://[2001:db8::1]:8443/", "[2001:db8::1]:443", false },
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(tg_url_parse(tg_str_of(cases[i].url), &url, &code), TG_OK);
+
+        list[0] = tg_str_of("other.example");
+        list[1] = tg_str_of(cases[i].entry);
+
+        if (tg_url_host_listed(&url, list, 2) != cases[i].listed) {
+            fail_msg("%s, %s", cases[i].url, cases[i].entry);
+        }
+
+        assert_false(tg_url_host_listed(&url, list, 1));
+        assert_false(tg_url_host_listed(&url, NULL, 0));
+    }
+}
+
+
 /* ng-0233 to ng-0471 */
 static void
 test_data_set(void **state)
@@ -376,6 +421,7 @@ main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_judge),
         cmocka_unit_test(test_dot_segments),
+        cmocka_unit_test(test_host_listed),
         cmocka_unit_test(test_data_set),
     };
 
