@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_toolgate_module.h"
+#include "ngx_http_toolgate_limit.h"
 #include "ngx_http_toolgate_turn.h"
 #include "ngx_toolgate_helper.h"
 
@@ -115,6 +116,13 @@ static ngx_command_t  ngx_http_toolgate_commands[] = {
       0,
       NULL },
 
+    { ngx_string("toolgate_limit"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_toolgate_limit,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("toolgate_max_body"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_size_slot,
@@ -178,7 +186,9 @@ ngx_http_toolgate_postconfiguration(ngx_conf_t *cf)
 
     tmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_toolgate_module);
 
-    if (ngx_http_toolgate_turn_init(cf) != NGX_OK) {
+    if (ngx_http_toolgate_turn_init(cf) != NGX_OK
+        || ngx_http_toolgate_limits_finish(cf, tmcf) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -191,7 +201,8 @@ ngx_http_toolgate_create_main_conf(ngx_conf_t *cf)
 {
     ngx_http_toolgate_main_conf_t  *conf;
 
-    /* pcalloc makes redis, zone, helper, keys, client.hosts and the flags 0 */
+    /* pcalloc makes redis, zone, helper, keys, client.hosts, limit_line and the
+     * flags 0 */
 
     conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_toolgate_main_conf_t));
     if (conf == NULL) {
@@ -296,6 +307,10 @@ ngx_http_toolgate_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_msec_value(conf->run_timeout, prev->run_timeout,
                               NGX_HTTP_TOOLGATE_RUN_TIMEOUT_MS);
 
+    if (conf->limits == NULL) {
+        conf->limits = prev->limits;
+    }
+
     if (conf->max_body == 0 || conf->sse_ping == 0 || conf->run_timeout == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"toolgate_max_body\", \"toolgate_sse_ping\" and "
@@ -358,5 +373,5 @@ ngx_http_toolgate_exit_process(ngx_cycle_t *cycle)
     ngx_toolgate_helper_exit_worker(cycle);
     ngx_toolgate_redis_exit_worker(cycle);
     ngx_toolgate_client_exit_worker(cycle);
-    ngx_http_toolgate_auth_exit_worker();
+    ngx_http_toolgate_sha256_exit_worker();
 }

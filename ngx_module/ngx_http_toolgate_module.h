@@ -36,6 +36,8 @@ typedef struct {
     tg_zones_t                    *zones;          /* NULL: this machine has none */
     ngx_http_toolgate_objects_t    objects;
     ngx_int_t                      request_id;     /* index of the variable */
+    ngx_str_t                      limit_file;     /* of the first toolgate_limit */
+    ngx_uint_t                     limit_line;     /* 0: there is none */
     unsigned                       any_model:1;
     unsigned                       any_api:1;
 } ngx_http_toolgate_main_conf_t;
@@ -53,6 +55,7 @@ typedef struct {
     size_t                         max_body;
     ngx_msec_t                     sse_ping;
     ngx_msec_t                     run_timeout;
+    ngx_array_t                   *limits;   /* of limit_conf_t; NULL: none */
 } ngx_http_toolgate_loc_conf_t;
 
 
@@ -66,7 +69,7 @@ typedef enum {
 extern ngx_module_t  ngx_http_toolgate_module;
 
 
-/* Directive handlers of _directives.c, _keys.c, _guard.c and api/. */
+/* Directive handlers of _directives.c, _keys.c, _guard.c, api/ and ops/. */
 char *ngx_http_toolgate_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_redis(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_helper(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -80,6 +83,7 @@ char *ngx_http_toolgate_own_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *ngx_http_toolgate_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_ca(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 /* Adds the $toolgate_… variables; before the configuration is read. */
 ngx_int_t ngx_http_toolgate_add_variables(ngx_conf_t *cf);
@@ -89,8 +93,12 @@ ngx_int_t ngx_http_toolgate_add_variables(ngx_conf_t *cf);
 ngx_int_t ngx_http_toolgate_finish_conf(ngx_conf_t *cf,
     ngx_http_toolgate_main_conf_t *tmcf);
 
-/* Gives back what the look-up of keys holds; at the end of a worker. */
-void ngx_http_toolgate_auth_exit_worker(void);
+/* The digest of n pieces, one behind the other. */
+ngx_int_t ngx_http_toolgate_sha256(ngx_str_t *pieces, ngx_uint_t n,
+    u_char sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN]);
+
+/* Gives back what that keeps; at the end of a worker. */
+void ngx_http_toolgate_sha256_exit_worker(void);
 
 /* The model of this name among these, or NULL. */
 ngx_http_toolgate_model_t *ngx_http_toolgate_model_get(ngx_array_t *models,

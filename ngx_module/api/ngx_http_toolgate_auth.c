@@ -4,24 +4,8 @@
 
 #include "ngx_http_toolgate_api.h"
 
-#include <openssl/evp.h>
-
 
 #define NGX_HTTP_TOOLGATE_KEY_LEN_MAX  512
-
-
-/* Looked for once in a worker: that costs more than the digest of a key. */
-typedef struct {
-    EVP_MD      *md;
-    EVP_MD_CTX  *ctx;
-} ngx_http_toolgate_auth_worker_t;
-
-
-static ngx_int_t ngx_http_toolgate_auth_digest(ngx_str_t *value,
-    u_char sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN]);
-
-
-static ngx_http_toolgate_auth_worker_t  ngx_http_toolgate_auth_worker;
 
 
 ngx_http_toolgate_key_t *
@@ -61,7 +45,7 @@ ngx_http_toolgate_auth(ngx_http_request_t *r, ngx_uint_t scope, const char **cod
     *code = "invalid_api_key";
 
     if (value.len > NGX_HTTP_TOOLGATE_KEY_LEN_MAX
-        || ngx_http_toolgate_auth_digest(&value, sha256) != NGX_OK)
+        || ngx_http_toolgate_sha256(&value, 1, sha256) != NGX_OK)
     {
         return NULL;
     }
@@ -79,43 +63,4 @@ ngx_http_toolgate_auth(ngx_http_request_t *r, ngx_uint_t scope, const char **cod
     }
 
     return key;
-}
-
-
-static ngx_int_t
-ngx_http_toolgate_auth_digest(ngx_str_t *value,
-    u_char sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN])
-{
-    ngx_http_toolgate_auth_worker_t  *w = &ngx_http_toolgate_auth_worker;
-
-    if (w->md == NULL) {
-        w->md = EVP_MD_fetch(NULL, "SHA256", NULL);
-    }
-
-    if (w->ctx == NULL) {
-        w->ctx = EVP_MD_CTX_new();
-    }
-
-    if (w->md == NULL || w->ctx == NULL
-        || EVP_DigestInit_ex(w->ctx, w->md, NULL) != 1
-        || EVP_DigestUpdate(w->ctx, value->data, value->len) != 1
-        || EVP_DigestFinal_ex(w->ctx, sha256, NULL) != 1)
-    {
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
-}
-
-
-void
-ngx_http_toolgate_auth_exit_worker(void)
-{
-    ngx_http_toolgate_auth_worker_t  *w = &ngx_http_toolgate_auth_worker;
-
-    EVP_MD_CTX_free(w->ctx);
-    EVP_MD_free(w->md);
-
-    w->ctx = NULL;
-    w->md = NULL;
 }

@@ -229,7 +229,11 @@ ngx_http_toolgate_call_counted(void *data, ngx_toolgate_counter_result_t *result
         return;
     }
 
-    if (result->mode == NGX_TOOLGATE_COUNTED_LOCAL) {
+    /* the head may say so already, of the request's own limits */
+
+    if (result->mode == NGX_TOOLGATE_COUNTED_LOCAL
+        && !(call->run->limits && call->run->limits->local))
+    {
         call->run->local_limits = 1;
     }
 

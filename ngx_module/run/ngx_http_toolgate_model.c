@@ -372,3 +372,24 @@ ngx_http_toolgate_model_vendor_message(ngx_http_toolgate_run_t *run,
     tg_buf_free(&text);
     json_decref(root);
 }
+
+
+void
+ngx_http_toolgate_model_usage(ngx_http_toolgate_run_t *run)
+{
+    tg_delta_usage_t  *sum, *turn;
+
+    sum = &run->usage;
+    turn = &run->delta.usage;
+
+    if (!turn->present) {
+        return;
+    }
+
+    sum->present = true;
+    sum->prompt_tokens += turn->prompt_tokens;
+    sum->completion_tokens += turn->completion_tokens;
+    sum->total_tokens += turn->total_tokens;
+    sum->cached_tokens += turn->cached_tokens;
+    sum->reasoning_tokens += turn->reasoning_tokens;
+}

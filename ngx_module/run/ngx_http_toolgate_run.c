@@ -10,14 +10,16 @@
 
 static void ngx_http_toolgate_run_handler(ngx_http_request_t *r);
 static void ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_run_stop(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_finish(ngx_http_toolgate_run_t *run,
     ngx_int_t rc);
+static void ngx_http_toolgate_run_begin(ngx_http_toolgate_run_t *run,
+    ngx_int_t limits);
 static void ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
     const char *finish_reason);
-static void ngx_http_toolgate_run_count_usage(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_deadline(ngx_event_t *ev);
 static void ngx_http_toolgate_run_ping(ngx_event_t *ev);
 static void ngx_http_toolgate_run_cleanup(void *data);
@@ -115,15 +117,6 @@ ngx_http_toolgate_run_start(ngx_http_toolgate_run_t *run)
     run->deadline_at = ngx_current_msec + run->location->run_timeout;
     ngx_add_timer(&run->deadline, run->location->run_timeout);
 
-    if (run->prompt.stream) {
-        run->ping.handler = ngx_http_toolgate_run_ping;
-        run->ping.data = run;
-        run->ping.log = r->connection->log;
-        run->ping.cancelable = 1;
-        run->writer.last_added = ngx_current_msec;
-        ngx_add_timer(&run->ping, run->location->sse_ping);
-    }
-
     ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_START);
 
     /* the subrequest is posted; the caller comes from nginx's own handlers, which
@@ -210,12 +203,24 @@ ngx_http_toolgate_run_handler(ngx_http_request_t *r)
 }
 
 
+/* Whatever is under way. */
+static void
+ngx_http_toolgate_run_stop(ngx_http_toolgate_run_t *run)
+{
+    if (run->limits) {
+        ngx_http_toolgate_limits_cancel(run->limits);
+    }
+
+    ngx_http_toolgate_turn_cancel(&run->turn);
+    ngx_http_toolgate_calls_cancel(run);
+}
+
+
 /* The one exit: nginx gets the request back with nothing of the run under way. */
 static void
 ngx_http_toolgate_run_finish(ngx_http_toolgate_run_t *run, ngx_int_t rc)
 {
-    ngx_http_toolgate_turn_cancel(&run->turn);
-    ngx_http_toolgate_calls_cancel(run);
+    ngx_http_toolgate_run_stop(run);
 
     if (run->deadline.timer_set) {
         ngx_del_timer(&run->deadline);
@@ -232,6 +237,11 @@ ngx_http_toolgate_run_finish(ngx_http_toolgate_run_t *run, ngx_int_t rc)
 static void
 ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run)
 {
+    if (run->limits_known) {
+        run->limits_known = 0;
+        ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_LIMITS_KNOWN);
+    }
+
     if (run->turn_ended) {
         run->turn_ended = 0;
         ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_TURN_ENDED);
@@ -263,7 +273,13 @@ ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
 
     case NGX_HTTP_TOOLGATE_RUN_NEW:
         if (event == NGX_HTTP_TOOLGATE_EVENT_START) {
-            ngx_http_toolgate_run_call_model(run);
+            ngx_http_toolgate_run_begin(run, ngx_http_toolgate_run_limit(run));
+        }
+        break;
+
+    case NGX_HTTP_TOOLGATE_RUN_LIMITING:
+        if (event == NGX_HTTP_TOOLGATE_EVENT_LIMITS_KNOWN) {
+            ngx_http_toolgate_run_begin(run, ngx_http_toolgate_run_limited(run));
         }
         break;
 
@@ -284,6 +300,26 @@ ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
     case NGX_HTTP_TOOLGATE_RUN_CANCELLED:
         break;
     }
+}
+
+
+static void
+ngx_http_toolgate_run_begin(ngx_http_toolgate_run_t *run, ngx_int_t limits)
+{
+    if (limits != NGX_OK) {
+        return;
+    }
+
+    if (run->prompt.stream) {
+        run->ping.handler = ngx_http_toolgate_run_ping;
+        run->ping.data = run;
+        run->ping.log = run->request->connection->log;
+        run->ping.cancelable = 1;
+        run->writer.last_added = ngx_current_msec;
+        ngx_add_timer(&run->ping, run->location->sse_ping);
+    }
+
+    ngx_http_toolgate_run_call_model(run);
 }
 
 
@@ -338,7 +374,7 @@ ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run)
         return;
     }
 
-    ngx_http_toolgate_run_count_usage(run);
+    ngx_http_toolgate_model_usage(run);
 
     finish = run->delta.finish_reason;
 
@@ -391,27 +427,6 @@ ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run)
 
 
 static void
-ngx_http_toolgate_run_count_usage(ngx_http_toolgate_run_t *run)
-{
-    tg_delta_usage_t  *sum, *turn;
-
-    sum = &run->usage;
-    turn = &run->delta.usage;
-
-    if (!turn->present) {
-        return;
-    }
-
-    sum->present = true;
-    sum->prompt_tokens += turn->prompt_tokens;
-    sum->completion_tokens += turn->completion_tokens;
-    sum->total_tokens += turn->total_tokens;
-    sum->cached_tokens += turn->cached_tokens;
-    sum->reasoning_tokens += turn->reasoning_tokens;
-}
-
-
-static void
 ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
     const char *finish_reason)
 {
@@ -445,9 +460,9 @@ void
 ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure)
 {
-    ngx_http_toolgate_turn_cancel(&run->turn);
-    ngx_http_toolgate_calls_cancel(run);
+    ngx_http_toolgate_run_stop(run);
 
+    run->limits_known = 0;
     run->turn_ended = 0;
     run->calls_ended = 0;
     run->state = NGX_HTTP_TOOLGATE_RUN_FAILED;

@@ -7,6 +7,7 @@
 #ifndef NGX_HTTP_TOOLGATE_RUN_H
 #define NGX_HTTP_TOOLGATE_RUN_H
 
+#include "ngx_http_toolgate_limit.h"
 #include "ngx_http_toolgate_module.h"
 #include "ngx_http_toolgate_tools.h"
 #include "ngx_http_toolgate_turn.h"
@@ -28,6 +29,7 @@
 
 typedef enum {
     NGX_HTTP_TOOLGATE_RUN_NEW = 0,
+    NGX_HTTP_TOOLGATE_RUN_LIMITING,      /* its request limits are looked up */
     NGX_HTTP_TOOLGATE_RUN_CALLING_MODEL,
     NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS,
     NGX_HTTP_TOOLGATE_RUN_COMPLETED,
@@ -37,6 +39,7 @@ typedef enum {
 
 typedef enum {
     NGX_HTTP_TOOLGATE_EVENT_START = 0,
+    NGX_HTTP_TOOLGATE_EVENT_LIMITS_KNOWN,
     NGX_HTTP_TOOLGATE_EVENT_TURN_ENDED,
     NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED,
     NGX_HTTP_TOOLGATE_EVENT_DEADLINE
@@ -145,12 +148,14 @@ struct ngx_http_toolgate_run_s {
     ngx_event_t                     ping;
     ngx_msec_t                      deadline_at;
     ngx_http_posted_request_t       posted;
+    ngx_http_toolgate_limits_t     *limits;         /* NULL: none was asked */
     unsigned                        is_posted:1;
-    unsigned                        turn_ended:1;   /* noted, not yet acted on */
+    unsigned                        limits_known:1; /* noted, not yet acted on */
+    unsigned                        turn_ended:1;
     unsigned                        calls_ended:1;
     unsigned                        relay:1;        /* no agent: passed through */
     unsigned                        out_of_memory:1;
-    unsigned                        local_limits:1;
+    unsigned                        local_limits:1; /* the head is to say so */
     unsigned                        in_handler:1;   /* posted requests run after it */
 
     /* of the turn under way */
@@ -210,6 +215,11 @@ void ngx_http_toolgate_run_fail(ngx_http_toolgate_run_t *run, const char *code,
 void ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure);
 
+/* _run_limit.c: takes one from the request's limits. NGX_OK: go on. NGX_AGAIN:
+ * EVENT_LIMITS_KNOWN follows, then call _limited. NGX_DECLINED: the run has failed. */
+ngx_int_t ngx_http_toolgate_run_limit(ngx_http_toolgate_run_t *run);
+ngx_int_t ngx_http_toolgate_run_limited(ngx_http_toolgate_run_t *run);
+
 /* _model.c: starts the next turn at the model's current place. */
 ngx_int_t ngx_http_toolgate_model_call(ngx_http_toolgate_run_t *run);
 /* Why a turn that is over gave no answer; NULL when it gave one. */
@@ -220,6 +230,8 @@ const char *ngx_http_toolgate_model_status(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure);
 /* Whether another place of the same model may be tried after this turn. */
 ngx_uint_t ngx_http_toolgate_model_next(ngx_http_toolgate_run_t *run);
+/* Adds what a turn has used to the run's sum. */
+void ngx_http_toolgate_model_usage(ngx_http_toolgate_run_t *run);
 
 /* _prompt.c: the body of the next model request as a chain of memory buffers. */
 ngx_int_t ngx_http_toolgate_prompt_chain(ngx_http_toolgate_run_t *run,

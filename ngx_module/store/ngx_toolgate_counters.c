@@ -35,17 +35,12 @@ static ngx_int_t ngx_toolgate_counter_ask(ngx_toolgate_counter_call_t *call);
 static void ngx_toolgate_counter_answered(void *data, redisReply *reply);
 static ngx_int_t ngx_toolgate_counter_result(redisReply *reply,
     ngx_toolgate_counter_result_t *result);
-static void ngx_toolgate_counter_reason(redisReply *reply, ngx_str_t *reason);
 static void ngx_toolgate_counter_failure(ngx_log_t *log,
     ngx_toolgate_redis_conf_t *redis, ngx_shm_zone_t *zone,
     ngx_toolgate_counter_t *counter, ngx_str_t *reason,
     ngx_toolgate_counter_result_t *result);
 static void ngx_toolgate_counter_local(ngx_log_t *log, ngx_shm_zone_t *zone,
     ngx_toolgate_counter_t *counter, ngx_toolgate_counter_result_t *result);
-static void ngx_toolgate_counter_away(ngx_log_t *log,
-    ngx_toolgate_redis_conf_t *redis, ngx_shm_zone_t *zone, ngx_str_t *reason);
-static void ngx_toolgate_counter_back(ngx_log_t *log,
-    ngx_toolgate_redis_conf_t *redis, ngx_shm_zone_t *zone);
 static ngx_toolgate_counters_mode_t *ngx_toolgate_counter_mode(
     ngx_shm_zone_t *zone);
 static void ngx_toolgate_counter_cleanup(void *data);
@@ -218,7 +213,7 @@ ngx_toolgate_counter_result(redisReply *reply,
 }
 
 
-static void
+void
 ngx_toolgate_counter_reason(redisReply *reply, ngx_str_t *reason)
 {
     if (reply == NULL) {
@@ -292,7 +287,7 @@ ngx_toolgate_counter_local(ngx_log_t *log, ngx_shm_zone_t *zone,
 }
 
 
-static void
+void
 ngx_toolgate_counter_away(ngx_log_t *log, ngx_toolgate_redis_conf_t *redis,
     ngx_shm_zone_t *zone, ngx_str_t *reason)
 {
@@ -311,7 +306,7 @@ ngx_toolgate_counter_away(ngx_log_t *log, ngx_toolgate_redis_conf_t *redis,
 
 
 /* one worker may be answered while another one is not yet */
-static void
+void
 ngx_toolgate_counter_back(ngx_log_t *log, ngx_toolgate_redis_conf_t *redis,
     ngx_shm_zone_t *zone)
 {

@@ -60,4 +60,14 @@ ngx_int_t ngx_toolgate_counter_take(ngx_pool_t *pool, ngx_log_t *log,
     ngx_toolgate_counter_t *counter, ngx_toolgate_counter_done_pt done,
     void *data);
 
+/* For whatever else counts in these places. What to say of a reply that could not
+ * be used (NULL: none came); the text lives as long as the reply. */
+void ngx_toolgate_counter_reason(redisReply *reply, ngx_str_t *reason);
+
+/* Notes that Redis could not count, or could again: one line for each change. */
+void ngx_toolgate_counter_away(ngx_log_t *log, ngx_toolgate_redis_conf_t *redis,
+    ngx_shm_zone_t *zone, ngx_str_t *reason);
+void ngx_toolgate_counter_back(ngx_log_t *log, ngx_toolgate_redis_conf_t *redis,
+    ngx_shm_zone_t *zone);
+
 #endif /* NGX_TOOLGATE_COUNTERS_H */

@@ -17,6 +17,7 @@ typedef struct {
     ngx_toolgate_counters_mode_t   mode;
     ngx_msec_t                     full_told_at;
     ngx_uint_t                     full_told;
+    void                          *limits;
 } ngx_toolgate_counters_shared_t;
 
 typedef struct {
@@ -136,6 +137,17 @@ ngx_toolgate_counters_zone_mode(ngx_shm_zone_t *zone)
     ctx = zone->data;
 
     return &ctx->sh->mode;
+}
+
+
+void **
+ngx_toolgate_counters_zone_limits(ngx_shm_zone_t *zone)
+{
+    ngx_toolgate_counters_ctx_t  *ctx;
+
+    ctx = zone->data;
+
+    return &ctx->sh->limits;
 }
 
 

@@ -28,4 +28,8 @@ void ngx_toolgate_counters_zone_take(ngx_shm_zone_t *zone, ngx_log_t *log,
 ngx_toolgate_counters_mode_t *ngx_toolgate_counters_zone_mode(
     ngx_shm_zone_t *zone);
 
+/* The place of a pointer in the zone for the limits that live beside the counters;
+ * NULL in it at first. Both allocate from the zone's slab pool. */
+void **ngx_toolgate_counters_zone_limits(ngx_shm_zone_t *zone);
+
 #endif /* NGX_TOOLGATE_COUNTERS_ZONE_H */

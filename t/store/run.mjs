@@ -6,3 +6,4 @@ import { build } from './harness.mjs';
 build();
 await import('./counters.mjs');
 await import('./faults.mjs');
+await import('./limits.mjs');
