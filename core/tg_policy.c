@@ -344,18 +344,9 @@ tg_policy_refusal(const tg_policy_facts_t *facts, const tg_policy_verdict_t *ver
 
 
 bool
-tg_policy_offered(const tg_policy_segment_t *segment, tg_effect_e effect,
-    bool requires_verified_user)
+tg_policy_offered(const tg_policy_segment_t *segment, tg_effect_e effect)
 {
-    if (effect == TG_EFFECT_ESCALATION) {
-        return true;
-    }
-
-    if (requires_verified_user && !segment->verified_user) {
-        return false;
-    }
-
-    if (effect == TG_EFFECT_READ) {
+    if (effect != TG_EFFECT_ACTION) {
         return true;
     }
 

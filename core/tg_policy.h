@@ -111,8 +111,8 @@ const char *tg_policy_guidance(const char *code);
 /* A code that has its own guidance, by place in the table; NULL past the end. */
 const char *tg_policy_code_at(size_t i);
 
-/* Whether a tool is in the list that a segment offers (three separate reasons
- * remove an action; reads that need a verified user are removed without one). */
+/* Whether a tool is in the list that a segment offers: three separate reasons remove
+ * an action. One that needs a verified user stays, and check 3 says what it needs. */
 typedef struct {
     bool  one_shot;
     bool  allow_actions;
@@ -121,7 +121,6 @@ typedef struct {
     bool  actions_paused;
 } tg_policy_segment_t;
 
-bool tg_policy_offered(const tg_policy_segment_t *segment, tg_effect_e effect,
-    bool requires_verified_user);
+bool tg_policy_offered(const tg_policy_segment_t *segment, tg_effect_e effect);
 
 #endif /* TG_POLICY_H */

@@ -45,6 +45,20 @@ ngx_int_t ngx_http_toolgate_api_handler(ngx_http_request_t *r);
 ngx_http_toolgate_key_t *ngx_http_toolgate_auth(ngx_http_request_t *r,
     ngx_uint_t scope, const char **code);
 
+/* What is wrong with a request, for the answer. */
+typedef struct {
+    const char  *code;
+    const char  *param;
+    const char  *message;         /* NULL: the code's own */
+} ngx_http_toolgate_fault_t;
+
+/* _end_user.c: on whose behalf the body's request is made, as its token says; *out
+ * is a new reference, or NULL for an anonymous one. NGX_DECLINED: *fault is set;
+ * NGX_ERROR: out of memory. */
+ngx_int_t ngx_http_toolgate_end_user(ngx_http_request_t *r,
+    ngx_http_toolgate_body_t *body, json_t **out,
+    ngx_http_toolgate_fault_t *fault);
+
 /* _body.c: reads and checks a JSON body while it arrives. */
 ngx_int_t ngx_http_toolgate_body_read(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_http_toolgate_body_done_pt done);

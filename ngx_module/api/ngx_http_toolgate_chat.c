@@ -42,6 +42,8 @@ static ngx_int_t ngx_http_toolgate_chat_role_fault(
     ngx_http_toolgate_chat_check_t *c, const char *code, size_t i,
     const char *message);
 static ngx_int_t ngx_http_toolgate_chat_later(ngx_http_toolgate_chat_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_end_user(
+    ngx_http_toolgate_chat_check_t *c);
 static ngx_int_t ngx_http_toolgate_chat_account(
     ngx_http_toolgate_chat_check_t *c);
 static ngx_int_t ngx_http_toolgate_chat_model(ngx_http_toolgate_chat_check_t *c);
@@ -85,6 +87,7 @@ ngx_http_toolgate_chat_body(ngx_http_request_t *r, ngx_http_toolgate_body_t *bod
 
     if (ngx_http_toolgate_chat_fields(&c) != NGX_OK
         || ngx_http_toolgate_chat_later(&c) != NGX_OK
+        || ngx_http_toolgate_chat_end_user(&c) != NGX_OK
         || ngx_http_toolgate_chat_account(&c) != NGX_OK
         || ngx_http_toolgate_chat_model(&c) != NGX_OK
         || ngx_http_toolgate_chat_messages(&c) != NGX_OK
@@ -357,7 +360,6 @@ static ngx_int_t
 ngx_http_toolgate_chat_later(ngx_http_toolgate_chat_check_t *c)
 {
     ngx_uint_t  i;
-    ngx_str_t   header;
 
     static const char *const  fields[] = {
         "session_id", "invocation_id", "if_busy", "test", NULL
@@ -370,16 +372,24 @@ ngx_http_toolgate_chat_later(ngx_http_toolgate_chat_check_t *c)
         }
     }
 
-    /* no end-user key can be registered, so no token can be a valid one */
+    return NGX_OK;
+}
 
-    header = ngx_http_toolgate_request_header(c->request, "x-end-user-token");
 
-    if (header.len || ngx_http_toolgate_chat_member(c, "end_user")) {
-        return ngx_http_toolgate_chat_fault(c, "invalid_end_user_token",
-                                            "end_user", NULL);
+static ngx_int_t
+ngx_http_toolgate_chat_end_user(ngx_http_toolgate_chat_check_t *c)
+{
+    ngx_int_t                  rc;
+    ngx_http_toolgate_fault_t  fault;
+
+    rc = ngx_http_toolgate_end_user(c->request, c->body, &c->run->end_user, &fault);
+
+    if (rc == NGX_DECLINED) {
+        return ngx_http_toolgate_chat_fault(c, fault.code, fault.param,
+                                            fault.message);
     }
 
-    return NGX_OK;
+    return rc;
 }
 
 
@@ -555,6 +565,7 @@ ngx_http_toolgate_chat_offered(ngx_http_toolgate_chat_check_t *c)
     ngx_memzero(&segment, sizeof(segment));
     segment.one_shot = true;
     segment.allow_actions = c->run->prompt.allow_actions;
+    segment.verified_user = (c->run->end_user != NULL);
     segment.allow_anonymous_actions = agent->allow_anonymous_actions;
     segment.actions_paused = agent->actions_paused;
 
@@ -562,8 +573,7 @@ ngx_http_toolgate_chat_offered(ngx_http_toolgate_chat_check_t *c)
 
     for (i = 0; i < agent->grants.nelts; i++) {
         if (!grant[i].tool->enabled
-            || !tg_policy_offered(&segment, grant[i].tool->effect,
-                                  grant[i].tool->requires_verified_user))
+            || !tg_policy_offered(&segment, grant[i].tool->effect))
         {
             continue;
         }

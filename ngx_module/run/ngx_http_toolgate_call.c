@@ -7,10 +7,17 @@
 #include "ngx_http_toolgate_run.h"
 
 
+#define NGX_HTTP_TOOLGATE_CALLER_USER  "user:"
+#define NGX_HTTP_TOOLGATE_CALLER_MAX                                          \
+    (sizeof(NGX_HTTP_TOOLGATE_CALLER_USER) + TG_JSON_SHA256_HEX_LEN)
+
+
 static void ngx_http_toolgate_call_facts(ngx_http_toolgate_call_t *call);
 static ngx_http_toolgate_call_t *ngx_http_toolgate_call_twin(
     ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_caller(ngx_http_toolgate_run_t *run,
+    char caller[NGX_HTTP_TOOLGATE_CALLER_MAX]);
 static void ngx_http_toolgate_call_count(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_counted(void *data,
     ngx_toolgate_counter_result_t *result);
@@ -109,6 +116,7 @@ ngx_http_toolgate_call_facts(ngx_http_toolgate_call_t *call)
     facts->within_hours = !call->hours_only || agent->hours == NULL
                           || tg_hours_open(agent->hours, ngx_time());
     facts->actions_paused = agent->actions_paused;
+    facts->verified_user = (run->end_user != NULL);
     facts->life = TG_RUN_LIVE;
     facts->round = (unsigned) run->round;
     facts->max_rounds = (unsigned) agent->max_rounds;
@@ -181,9 +189,30 @@ ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call)
 }
 
 
+/* Whose calls are counted together: those of an end user in all runs, hashed since
+ * an id may be of any length and is nobody's business in the store. Without one, and
+ * without a session, the run is the session. */
+static void
+ngx_http_toolgate_call_caller(ngx_http_toolgate_run_t *run,
+    char caller[NGX_HTTP_TOOLGATE_CALLER_MAX])
+{
+    const size_t  prefix = sizeof(NGX_HTTP_TOOLGATE_CALLER_USER) - 1;
+
+    if (run->end_user) {
+        ngx_memcpy(caller, NGX_HTTP_TOOLGATE_CALLER_USER, prefix);
+        tg_json_sha256_hex(tg_json_get_string(run->end_user, "external_id"),
+                           caller + prefix);
+
+    } else {
+        ngx_memcpy(caller, run->id, sizeof(run->id));
+    }
+}
+
+
 static void
 ngx_http_toolgate_call_count(ngx_http_toolgate_call_t *call)
 {
+    char                     caller[NGX_HTTP_TOOLGATE_CALLER_MAX];
     u_char                  *p;
     ngx_http_toolgate_run_t *run;
     ngx_toolgate_counter_t  *counter;
@@ -198,12 +227,12 @@ ngx_http_toolgate_call_count(ngx_http_toolgate_call_t *call)
         return;
     }
 
-    /* anonymous and without a session: the run is the session */
+    ngx_http_toolgate_call_caller(run, caller);
 
     counter->key.data = p;
     counter->key.len = ngx_snprintf(p, NGX_TOOLGATE_COUNTER_KEY_MAX,
                                     "{%V/%V}:http:%s", &run->project->name,
-                                    &run->prompt.account, run->id) - p;
+                                    &run->prompt.account, caller) - p;
     counter->limit = TG_POLICY_HTTP_LIMIT;
     counter->window_s = TG_POLICY_HTTP_WINDOW_S;
 
@@ -284,7 +313,7 @@ ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call)
     job->tool = call->tool;
     job->arguments = call->args;
     job->variables = run->variables;
-    job->end_user = NULL;
+    job->end_user = run->end_user;
     job->account = run->prompt.account;
     job->run.data = (u_char *) run->id;
     job->run.len = ngx_strlen(run->id);

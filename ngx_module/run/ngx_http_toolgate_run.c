@@ -554,6 +554,7 @@ ngx_http_toolgate_run_cleanup(void *data)
         ngx_http_toolgate_bytes_free(NULL, run->prompt.body, run->prompt.cap);
     }
 
+    json_decref(run->end_user);
     json_decref(run->variables);
     json_decref(run->prompt.tools);
     json_decref(run->prompt.variables);

@@ -137,6 +137,7 @@ struct ngx_http_toolgate_run_s {
     ngx_http_toolgate_project_t    *project;
     ngx_http_toolgate_key_t        *key;
     ngx_http_toolgate_prompt_t      prompt;
+    json_t                         *end_user;       /* verified; NULL: anonymous */
     const ngx_http_toolgate_face_t *face;
     void                           *face_data;
 

@@ -3,7 +3,7 @@
  * rule that a definition has, and builds the objects. A fault is reported with
  * the file and the line of the value that is wrong; nothing of it is used then.
  * Tools are built in _catalog_tool.c, agents in _catalog_agent.c, secrets and keys
- * in _catalog_key.c.
+ * in _catalog_key.c, keys for end users in _catalog_user_key.c.
  */
 
 #include "ngx_http_toolgate_catalog.h"
@@ -27,6 +27,8 @@ static ngx_int_t ngx_http_toolgate_catalog_list(ngx_http_toolgate_catalog_t *cat
 static ngx_int_t ngx_http_toolgate_catalog_add_tool(
     ngx_http_toolgate_catalog_t *cat, json_t *value, ngx_uint_t i);
 static ngx_int_t ngx_http_toolgate_catalog_add_agent(
+    ngx_http_toolgate_catalog_t *cat, json_t *value, ngx_uint_t i);
+static ngx_int_t ngx_http_toolgate_catalog_add_user_key(
     ngx_http_toolgate_catalog_t *cat, json_t *value, ngx_uint_t i);
 
 
@@ -207,7 +209,7 @@ ngx_http_toolgate_catalog_document(ngx_http_toolgate_catalog_t *cat, json_t *roo
     json_t       *value;
     ngx_uint_t    i;
 
-    static const char *const  later[] = { "end_user_keys", "knowledge", NULL };
+    static const char *const  later[] = { "knowledge", NULL };
 
     if (ngx_http_toolgate_catalog_known(cat, root, "",
                                         ngx_http_toolgate_catalog_keys) != NGX_OK
@@ -258,6 +260,9 @@ ngx_http_toolgate_catalog_document(ngx_http_toolgate_catalog_t *cat, json_t *roo
            != NGX_OK
         || ngx_http_toolgate_catalog_list(cat, root, "agents",
                                           ngx_http_toolgate_catalog_add_agent)
+           != NGX_OK
+        || ngx_http_toolgate_catalog_list(cat, root, "end_user_keys",
+                                          ngx_http_toolgate_catalog_add_user_key)
            != NGX_OK
         || ngx_http_toolgate_catalog_list(cat, root, "api_keys",
                                           ngx_http_toolgate_catalog_key)
@@ -351,6 +356,51 @@ ngx_http_toolgate_catalog_add_agent(ngx_http_toolgate_catalog_t *cat,
     }
 
     *slot = agent;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_catalog_add_user_key(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, ngx_uint_t i)
+{
+    char            base[NGX_HTTP_TOOLGATE_POINTER_MAX];
+    ngx_uint_t      j;
+    ngx_array_t    *keys;
+    tg_jwt_key_t   *key, **slot;
+
+    ngx_http_toolgate_catalog_at(base, "/end_user_keys/%u", (unsigned) i);
+
+    key = ngx_http_toolgate_catalog_user_key(cat, value, base);
+    if (key == NULL) {
+        return NGX_ERROR;
+    }
+
+    keys = &cat->project->end_user_keys;
+    slot = keys->elts;
+
+    for (j = 0; j < keys->nelts; j++) {
+        if (tg_str_eq(tg_jwt_key_name(slot[j]), tg_jwt_key_name(key))) {
+            return ngx_http_toolgate_catalog_fault(cat, base, "name",
+                                                   "name_conflict",
+                                                   "another end-user key has this "
+                                                   "name");
+        }
+    }
+
+    if (keys->nelts == TG_JWT_KEYS_MAX) {
+        return ngx_http_toolgate_catalog_error(cat, base, "invalid_value",
+                                               "a project has at most 32 end-user "
+                                               "keys");
+    }
+
+    slot = ngx_array_push(keys);
+    if (slot == NULL) {
+        return NGX_ERROR;
+    }
+
+    *slot = key;
 
     return NGX_OK;
 }

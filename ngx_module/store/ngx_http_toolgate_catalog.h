@@ -86,6 +86,17 @@ ngx_int_t ngx_http_toolgate_catalog_secret(ngx_http_toolgate_catalog_t *cat,
 ngx_int_t ngx_http_toolgate_catalog_key(ngx_http_toolgate_catalog_t *cat,
     json_t *value, ngx_uint_t i);
 
+/* Builds one key for end user tokens; it goes with cat->pool. "secret_file" is for
+ * catalog files only. NULL: a fault, or out of memory. Whether another key has its
+ * name is the caller's question. */
+tg_jwt_key_t *ngx_http_toolgate_catalog_user_key(ngx_http_toolgate_catalog_t *cat,
+    json_t *value, const char *base);
+
+/* Reads a secret that lies alone in a file, which the member key of what base
+ * points to names; the line's end is not of it. */
+ngx_int_t ngx_http_toolgate_catalog_value_file(ngx_http_toolgate_catalog_t *cat,
+    ngx_str_t *file, const char *base, const char *key, ngx_str_t *out);
+
 /* Makes the key of "toolgate_admin_key" in the project "default". */
 ngx_int_t ngx_http_toolgate_catalog_admin_key(ngx_http_toolgate_catalog_t *cat);
 

@@ -33,9 +33,7 @@ ngx_http_toolgate_catalog_secret(ngx_http_toolgate_catalog_t *cat, json_t *value
     ngx_uint_t i)
 {
     char                         base[NGX_HTTP_TOOLGATE_POINTER_MAX];
-    u_char                      *p, *last;
-    ngx_str_t                    file, saved_file;
-    tg_str_t                     saved_text;
+    ngx_str_t                    file;
     ngx_http_toolgate_secret_t  *secret;
 
     ngx_http_toolgate_catalog_at(base, "/secrets/%u", (unsigned) i);
@@ -60,48 +58,61 @@ ngx_http_toolgate_catalog_secret(ngx_http_toolgate_catalog_t *cat, json_t *value
         return NGX_ERROR;
     }
 
-    if (ngx_http_toolgate_catalog_secret_name(cat, secret, base) != NGX_OK
-        || ngx_conf_full_name(cat->cycle, &file, 1) != NGX_OK)
-    {
+    if (ngx_http_toolgate_catalog_secret_name(cat, secret, base) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_toolgate_catalog_value_file(cat, &file, base, "value_file",
+                                                &secret->value);
+}
+
+
+ngx_int_t
+ngx_http_toolgate_catalog_value_file(ngx_http_toolgate_catalog_t *cat,
+    ngx_str_t *file, const char *base, const char *key, ngx_str_t *out)
+{
+    u_char     *p, *last;
+    ngx_int_t   rc;
+    ngx_str_t   saved_file;
+    tg_str_t    saved_text;
+
+    if (ngx_conf_full_name(cat->cycle, file, 1) != NGX_OK) {
         return NGX_ERROR;
     }
 
     saved_file = cat->file;
     saved_text = cat->text;
 
-    if (ngx_http_toolgate_catalog_read(cat, &file) != NGX_OK) {
-        cat->file = saved_file;
-        cat->text = saved_text;
+    rc = ngx_http_toolgate_catalog_read(cat, file);
 
-        return ngx_http_toolgate_catalog_fault(cat, base, "value_file",
-                                               "invalid_value",
+    p = (u_char *) cat->text.data;
+    last = p + cat->text.len;
+
+    cat->file = saved_file;
+    cat->text = saved_text;
+
+    if (rc != NGX_OK) {
+        return ngx_http_toolgate_catalog_fault(cat, base, key, "invalid_value",
                                                "the file cannot be read");
     }
 
     /* a file ends in a line feed, a secret does not */
 
-    p = (u_char *) cat->text.data;
-    last = p + cat->text.len;
-
     while (last > p && (last[-1] == LF || last[-1] == CR)) {
         last--;
     }
 
-    secret->value.data = p;
-    secret->value.len = last - p;
+    out->data = p;
+    out->len = last - p;
 
-    cat->file = saved_file;
-    cat->text = saved_text;
-
-    if (secret->value.len == 0) {
-        return ngx_http_toolgate_catalog_fault(cat, base, "value_file",
-                                               "invalid_value",
+    if (out->len == 0) {
+        return ngx_http_toolgate_catalog_fault(cat, base, key, "invalid_value",
                                                "the value file is empty");
     }
 
     for ( /* void */ ; p < last; p++) {
         if (*p < 0x20 || *p == 0x7f) {
-            return ngx_http_toolgate_catalog_fault(cat, base, "value_file",
+            return ngx_http_toolgate_catalog_fault(cat, base, key,
                                                    "invalid_value",
                                                    "the secret has control "
                                                    "characters");

@@ -152,7 +152,9 @@ ngx_http_toolgate_project(ngx_http_toolgate_objects_t *objects, ngx_str_t *name,
         || ngx_array_init(&project->tools, pool, 4,
                           sizeof(ngx_http_toolgate_tool_t *)) != NGX_OK
         || ngx_array_init(&project->secrets, pool, 4,
-                          sizeof(ngx_http_toolgate_secret_t)) != NGX_OK)
+                          sizeof(ngx_http_toolgate_secret_t)) != NGX_OK
+        || ngx_array_init(&project->end_user_keys, pool, 4,
+                          sizeof(tg_jwt_key_t *)) != NGX_OK)
     {
         return NULL;
     }

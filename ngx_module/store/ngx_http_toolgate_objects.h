@@ -13,6 +13,7 @@
 
 #include "tg_hours.h"
 #include "tg_ids.h"
+#include "tg_jwt.h"
 #include "tg_policy.h"
 #include "tg_schema.h"
 #include "tg_sign.h"
@@ -105,6 +106,7 @@ typedef struct {
     ngx_array_t                    agents;         /* of agent_t * */
     ngx_array_t                    tools;          /* of tool_t * */
     ngx_array_t                    secrets;        /* of secret_t */
+    ngx_array_t                    end_user_keys;  /* of tg_jwt_key_t * */
     tg_sign_key_t                  signing_key;
     ngx_str_t                      signing_secret; /* "whsec_…" */
     unsigned                       can_sign:1;

@@ -8,27 +8,47 @@ import assert from 'node:assert/strict';
 import { npm } from '../lib/npm.mjs';
 import { startStack } from '../lib/stack.mjs';
 import { startMockModel } from '../lib/mock-model.mjs';
+import { startMockTool } from '../lib/mock-tool.mjs';
+import { makeKey, token } from '../lib/jwt.mjs';
 import { text, finish, DONE } from '../lib/openai-wire.mjs';
 
 const OpenAI = npm('openai');
 
 let demo;
 let model;
+let tool;
 let stack;
+const userKey = makeKey('ES256');
 
 before(async () => {
   demo = await startStack();
   model = await startMockModel();
+  tool = await startMockTool();
   stack = await startStack({
     modelUrl: model.baseUrl,
     modelName: 'vendor-model',
-    catalog: { agents: [{ name: 'plain', model: 'default', instructions: 'Be brief.' }] },
+    allow: ['127.0.0.1/32'],
+    catalog: {
+      agents: [
+        { name: 'plain', model: 'default', instructions: 'Be brief.' },
+        { name: 'shop', model: 'default', tools: { http: [{ tool: 'my_plan' }] } },
+      ],
+      tools: [{
+        name: 'my_plan', description: 'The plan of the customer.', requires_verified_user: true,
+        config: {
+          method: 'GET', url: `${tool.url}/plans/{{end_user.external_id}}`,
+          headers: { 'X-Plan': '{{end_user.traits.plan}}' },
+        },
+      }],
+      end_user_keys: [{ name: 'shop', alg: 'ES256', public_key: userKey.jwk }],
+    },
   });
 });
 
 after(async () => {
   // the model first: a complaint of stop() must not leave it open
   await model?.close();
+  await tool?.close();
   await Promise.all([demo?.stop(), stack?.stop()]);
 });
 
@@ -190,6 +210,34 @@ test('streaming is real: the second event is sent after the first has arrived', 
     }
     assert.equal(said, 'first second');
   }
+});
+
+test('an end user: the token in the body or in a header, and a wrong one', async () => {
+  const identity = { sub: 'customer-7', exp: Math.floor(Date.now() / 1000) + 300, traits: { plan: 'gold' } };
+  const asked = { model: 'shop', messages: user('@call my_plan {}') };
+  const steps = (answer) => answer.toolgate.steps.map((s) => [s.tool, s.code]);
+
+  for (const create of [
+    (jwt) => client(stack).chat.completions.create({ ...asked, end_user: { token: jwt } }),
+    (jwt) => client(stack).chat.completions.create(asked, { headers: { 'X-End-User-Token': jwt } }),
+    (jwt) => client(stack, { defaultHeaders: { 'X-End-User-Token': jwt } }).chat.completions.create(asked),
+  ]) {
+    tool.clear();
+    assert.deepEqual(steps(await create(token(userKey, identity))), [['my_plan', null]]);
+    assert.equal(tool.journal[0].path, '/plans/customer-7');
+    assert.equal(tool.journal[0].headers['x-plan'], 'gold');
+
+    const error = await create(token(makeKey('ES256'), identity)).then(() => assert.fail('no error'), (e) => e);
+    assert.ok(error instanceof OpenAI.AuthenticationError);
+    assert.equal(error.code, 'invalid_end_user_token');
+  }
+  const seen = await collect(await client(stack).chat.completions.create({
+    ...asked, stream: true, end_user: { token: token(userKey, identity) },
+  }));
+  assert.deepEqual(steps(seen), [['my_plan', null]]);
+
+  const anonymous = await client(stack).chat.completions.create(asked);
+  assert.deepEqual(steps(anonymous), [['my_plan', 'verification_required']]);
 });
 
 test('errors arrive as the client\'s own error classes', async () => {

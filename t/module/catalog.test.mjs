@@ -6,11 +6,12 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { startNginx } from './nginx.mjs';
+import { makeKey } from '../lib/jwt.mjs';
 
 const nginx = await startNginx({
   quiet: true, catalog: {}, models: { m: [{ url: 'http://127.0.0.1:9' }], default: [{ url: 'http://127.0.0.1:9' }] },
   http: 'toolgate_netguard_allow 127.0.0.0/8 8081 insecure_http; toolgate_own_host own.example;',
-  files: { 'good.secret': 'sesame\n', 'empty.secret': '\n', 'odd.secret': 'a\u0007b\n' },
+  files: { 'good.secret': 'sesame\n', 'empty.secret': '\n', 'odd.secret': 'a\u0007b\n', 'user.secret': `sesame${'x'.repeat(26)}\n` },
 });
 test.after(() => nginx.stop());
 
@@ -34,10 +35,17 @@ const own = (more) => ({ agents: [agent({ model: { base_url: 'https://api.exampl
 const sha256 = 'ab'.repeat(32);
 const key = (more) => ({ name: 'k', sha256, scopes: ['run'], ...more });
 const secret = (more) => ({ name: 'S', value_file: `${nginx.dir}/good.secret`, allowed_hosts: ['a.example'], ...more });
+const hmac = 'sesame'.repeat(8);
+const userKey = (more) => ({ name: 'u', alg: 'HS256', secret: hmac, ...more });
+const fileKey = (more) => ({ name: 'u', alg: 'HS256', secret_file: 'user.secret', ...more });
+const ec = makeKey('ES256');
 
 test('what is right is accepted', () => {
   const ok = check({
-    project: 'shop', secrets: [secret(), secret({ name: 'T_2', allowed_hosts: ['10.0.0.1:8443'] })], end_user_keys: [], knowledge: [],
+    project: 'shop', secrets: [secret(), secret({ name: 'T_2', allowed_hosts: ['10.0.0.1:8443'] })], knowledge: [],
+    end_user_keys: [userKey(), fileKey({ name: 'f', alg: 'HS512', kid: '1', issuer: 'https://a.example', audience: 'shop' }),
+      { name: 'pem', alg: 'ES256', ...ec.register }, { name: 'jwk', alg: 'ES256', public_key: ec.jwk }, { name: 'text', alg: 'ES256', public_key: JSON.stringify(ec.jwk) },
+      ...Array.from({ length: 27 }, (_, n) => userKey({ name: `k${n}` }))],
     tools: [tool(), tool({ name: 'a'.repeat(30) }), tool({ name: 'local' }, { url: 'http://127.0.0.1:8081/x' }),
       tool({ name: 'max' }, { timeout_ms: 15000, response: { fields: Array.from({ length: 12 }, (_, n) => ({ path: `f${n}` })), max_items: 20 } }),
       tool({ name: 'eight' }, props(Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`p${n}`, { type: 'string' }]))))],
@@ -60,7 +68,6 @@ const CASES = [
   ['tools that are no list', { tools: {} }, 'invalid_type', '/tools'],
   ['agents that are no list', { agents: 'a' }, 'invalid_type', '/agents'],
   ['end_user_keys that are no list', { end_user_keys: {} }, 'invalid_type', '/end_user_keys'],
-  ['end_user_keys', { end_user_keys: [{}] }, 'not_implemented', '/end_user_keys'],
   ['knowledge', { knowledge: [{}] }, 'not_implemented', '/knowledge'],
 
   ['a tool that is no object', { tools: [5] }, 'invalid_type', '/tools/0'],
@@ -195,6 +202,29 @@ const CASES = [
   ['a secret with control characters', { secrets: [secret({ value_file: `${nginx.dir}/odd.secret` })] }, 'invalid_value', '/secrets/0/value_file'],
   ['a secret without hosts', { secrets: [secret({ allowed_hosts: [] })] }, 'invalid_value', '/secrets/0/allowed_hosts'],
   ['a secret for a wildcard', { secrets: [secret({ allowed_hosts: ['*.example'] })] }, 'invalid_value', '/secrets/0/allowed_hosts'],
+
+  ['an end-user key that is no object', { end_user_keys: ['x'] }, 'invalid_type', '/end_user_keys/0'],
+  ['an end-user key without a name', { end_user_keys: [{ alg: 'HS256', secret: hmac }] }, 'missing_parameter', '/end_user_keys/0/name'],
+  ['an end-user key without an alg', { end_user_keys: [userKey({ alg: undefined })] }, 'missing_parameter', '/end_user_keys/0/alg'],
+  ['alg none', { end_user_keys: [userKey({ alg: 'none' })] }, 'invalid_value', '/end_user_keys/0/alg'],
+  ['an end-user key without a key', { end_user_keys: [{ name: 'u', alg: 'HS256' }] }, 'missing_parameter', '/end_user_keys/0/secret'],
+  ['a secret of 31 bytes', { end_user_keys: [userKey({ secret: 'x'.repeat(31) })] }, 'invalid_value', '/end_user_keys/0/secret'],
+  ['a secret_file with a secret that is too short', { end_user_keys: [fileKey({ secret_file: 'good.secret' })] }, 'invalid_value', '/end_user_keys/0/secret_file'],
+  ['a secret_file that is missing', { end_user_keys: [fileKey({ secret_file: '/nonexistent/x' })] }, 'invalid_value', '/end_user_keys/0/secret_file'],
+  ['a secret_file that is empty', { end_user_keys: [fileKey({ secret_file: 'empty.secret' })] }, 'invalid_value', '/end_user_keys/0/secret_file'],
+  ['a secret_file that is no string', { end_user_keys: [fileKey({ secret_file: 5 })] }, 'invalid_type', '/end_user_keys/0/secret_file'],
+  ['a secret_file and a secret', { end_user_keys: [fileKey({ secret: hmac })] }, 'invalid_value', '/end_user_keys/0/secret'],
+  ['a secret_file for a public key', { end_user_keys: [fileKey({ alg: 'ES256' })] }, 'invalid_value', '/end_user_keys/0/secret_file'],
+  ['a public key as a secret', { end_user_keys: [userKey({ secret: ec.register.public_key })] }, 'invalid_value', '/end_user_keys/0/secret'],
+  ['a public key for an HS alg', { end_user_keys: [userKey({ public_key: 'x' })] }, 'invalid_value', '/end_user_keys/0/public_key'],
+  ['a public key that is none', { end_user_keys: [{ name: 'u', alg: 'ES256', public_key: 'x' }] }, 'invalid_value', '/end_user_keys/0/public_key'],
+  ['a public key for another alg', { end_user_keys: [{ name: 'u', alg: 'EdDSA', ...ec.register }] }, 'invalid_value', '/end_user_keys/0/public_key'],
+  ['a private key', { end_user_keys: [{ name: 'u', alg: 'ES256', public_key: ec.privateKey.export({ format: 'jwk' }) }] }, 'invalid_value', '/end_user_keys/0/public_key'],
+  ['a kid that is no string', { end_user_keys: [userKey({ kid: 1 })] }, 'invalid_type', '/end_user_keys/0/kid'],
+  ['an audience that is a list', { end_user_keys: [userKey({ audience: ['a'] })] }, 'invalid_type', '/end_user_keys/0/audience'],
+  ['an unknown field of an end-user key', { end_user_keys: [userKey({ jwks_url: 'https://a.example' })] }, 'unknown_field', '/end_user_keys/0/jwks_url'],
+  ['two end-user keys of one name', { end_user_keys: [userKey(), fileKey()] }, 'name_conflict', '/end_user_keys/1/name'],
+  ['33 end-user keys', { end_user_keys: Array.from({ length: 33 }, (_, n) => userKey({ name: `k${n}` })) }, 'invalid_value', '/end_user_keys/32'],
 
   ['a key without a name', { api_keys: [{ sha256, scopes: ['run'] }] }, 'missing_parameter', '/api_keys/0'],
   ['a key whose digest is short', { api_keys: [key({ sha256: 'ab' })] }, 'invalid_value', '/api_keys/0/sha256'],

@@ -118,7 +118,8 @@ export function agentsOf(model = 'm') {
 }
 
 /**
- * options: those of startNginx, and { moreTools, agents: instead of the usual ones }.
+ * options: those of startNginx, and { moreTools, each a tool or a function that makes one
+ * of the mock's address, agents: instead of the usual ones }.
  * Models: m (the mock), renamed (model=), dead (nobody listens), fallback (dead, then the
  * mock under another name), backup, buffered (proxy_buffering on, nginx's default).
  */
@@ -139,7 +140,7 @@ export async function startFixture({ moreTools = [], agents, models = {}, catalo
         places.map((p) => ({ ...p, conf: p.conf?.replaceAll('@MODEL@', model.port) }))])),
     },
     catalog: {
-      tools: [...toolsAt(tool.url), ...moreTools],
+      tools: [...toolsAt(tool.url), ...moreTools.map((t) => (typeof t === 'function' ? t(tool.url) : t))],
       agents: JSON.parse(JSON.stringify(agents ?? agentsOf()).replaceAll('@MODEL@', model.port)),
       ...catalog,
     },

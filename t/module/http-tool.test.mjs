@@ -241,10 +241,10 @@ test('instructions inside of a result stay data: control characters and length',
   assert.ok(f.model.request().json !== undefined);
 });
 
-test('a tool for verified users is not offered to others', async () => {
+test('a tool for verified users is refused to others', async () => {
   await f.ask([callsTurn({ id: 'c', n: 'my_orders', a: '{}' }), OK]);
-  assert.ok(!f.model.request().json.tools.some((t) => t.function.name === 'my_orders'));
-  assert.ok(['tool_not_available', 'verification_required'].includes(f.codes()[0]));
+  assert.ok(f.model.request().json.tools.some((t) => t.function.name === 'my_orders'));
+  assert.deepEqual(f.codes(), ['verification_required']);
   assert.deepEqual(f.asked, []);
 });
 

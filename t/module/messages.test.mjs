@@ -259,8 +259,6 @@ test('what this version cannot keep is refused before the model is asked', async
   for (const [field, value] of [['session_id', 's'], ['invocation_id', 'i'], ['if_busy', 'reject'], ['test', {}]]) {
     assertError(await f.ask([], { [field]: value }), 501, 'not_implemented', field);
   }
-  assertError(await f.ask([], { end_user: { token: 'x' } }), 401, 'invalid_end_user_token', 'end_user');
-  assertError(await f.ask([], {}, { headers: { 'x-end-user-token': 'abc' } }), 401, 'invalid_end_user_token');
   assert.equal(f.model.journal.length, 0);
 });
 

@@ -220,7 +220,7 @@ test('which tools are offered: one-shot, anonymous, paused, off, verified', asyn
     ['careful', {}, reads],
     ['paused', {}, reads],
     ['off', {}, []],
-    ['verified', {}, ['order_status']],
+    ['verified', {}, ['my_orders', 'order_status']],
     ['bare', {}, []],
   ]) {
     await f.ask([OK], { model, ...more });

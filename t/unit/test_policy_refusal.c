@@ -173,12 +173,11 @@ test_envelope(void **state)
 }
 
 
-/* All 32 segments, three effects, with and without the flag; the rule is written
- * down a second time here. */
+/* All 32 segments and three effects; the rule is written down a second time here. */
 static void
 test_offered(void **state)
 {
-    bool                 want, needs;
+    bool                 want;
     unsigned             bits, effect;
     tg_policy_segment_t  s;
 
@@ -194,43 +193,27 @@ test_offered(void **state)
         };
 
         for (effect = TG_EFFECT_READ; effect <= TG_EFFECT_ACTION; effect++) {
-            for (needs = false; ; needs = true) {
-                want = true;
-
-                if (effect != TG_EFFECT_ESCALATION && needs && !s.verified_user) {
-                    want = false;
-                }
-
-                if (effect == TG_EFFECT_ACTION
-                    && ((s.one_shot && !s.allow_actions)
+            want = effect != TG_EFFECT_ACTION
+                   || !((s.one_shot && !s.allow_actions)
                         || (!s.verified_user && !s.allow_anonymous_actions)
-                        || s.actions_paused))
-                {
-                    want = false;
-                }
+                        || s.actions_paused);
 
-                assert_int_equal(tg_policy_offered(&s, (tg_effect_e) effect, needs), want);
-
-                if (needs) {
-                    break;
-                }
-            }
+            assert_int_equal(tg_policy_offered(&s, (tg_effect_e) effect), want);
         }
     }
 
     /* the plain cases by hand */
     s = (tg_policy_segment_t) { .one_shot = true };
-    assert_true(tg_policy_offered(&s, TG_EFFECT_READ, false));
-    assert_true(tg_policy_offered(&s, TG_EFFECT_ESCALATION, true));
-    assert_false(tg_policy_offered(&s, TG_EFFECT_READ, true));
-    assert_false(tg_policy_offered(&s, TG_EFFECT_ACTION, false));
+    assert_true(tg_policy_offered(&s, TG_EFFECT_READ));
+    assert_true(tg_policy_offered(&s, TG_EFFECT_ESCALATION));
+    assert_false(tg_policy_offered(&s, TG_EFFECT_ACTION));
 
     s.allow_actions = true;
-    assert_false(tg_policy_offered(&s, TG_EFFECT_ACTION, false));
+    assert_false(tg_policy_offered(&s, TG_EFFECT_ACTION));
     s.allow_anonymous_actions = true;
-    assert_true(tg_policy_offered(&s, TG_EFFECT_ACTION, false));
+    assert_true(tg_policy_offered(&s, TG_EFFECT_ACTION));
     s.actions_paused = true;
-    assert_false(tg_policy_offered(&s, TG_EFFECT_ACTION, false));
+    assert_false(tg_policy_offered(&s, TG_EFFECT_ACTION));
 }
 
 
