@@ -108,6 +108,11 @@ export function workerCases({ probe, certs, zone, deaf, dir, module }) {
     const over = await probe.call({ url: server.url() });
     assert.equal(over.code, 'upstream_failed');
     assert.match(over.detail, /too many/);
+    // those that last are counted apart
+    const lasting = probe.call({ url: server.url(), stream: {} });
+    await until(() => waiting.length === 513, 'a streamed call');
+    waiting.pop().write(reply('ok'));
+    assert.equal((await lasting).stream.taken, 2);
     waiting.forEach((socket) => socket.write(reply('ok')));
     waiting = [];
     for (const got of await Promise.all(calls)) assert.equal(got.body, 'ok', got.detail);

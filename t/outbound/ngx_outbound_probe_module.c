@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "ngx_toolgate_client.h"
+#include "ngx_outbound_probe_stream.h"
 
 
 #define NGX_OUTBOUND_PROBE_RUN_MS    30000
@@ -29,6 +29,8 @@ typedef struct {
     json_t                         *order;
     tg_url_t                        url;
     ngx_toolgate_client_request_t   call;
+    ngx_toolgate_call_t            *started;
+    ngx_outbound_probe_stream_t     stream;
     unsigned                        starting:1;
 } ngx_outbound_probe_ctx_t;
 
@@ -340,17 +342,23 @@ ngx_outbound_probe_start(ngx_http_request_t *r, ngx_outbound_probe_ctx_t *ctx)
         ctx->call.body.len = json_string_length(body);
     }
 
-    if (ngx_outbound_probe_headers(r, ctx) != NGX_OK) {
+    if (ngx_outbound_probe_headers(r, ctx) != NGX_OK
+        || ngx_outbound_probe_stream_init(&ctx->stream, r->pool, r->connection->log,
+                                          ctx->order, &ctx->call, &ctx->started)
+           != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
     pcf = ngx_http_get_module_loc_conf(r, ngx_outbound_probe_module);
 
-    return ngx_toolgate_client_start(r->pool, r->connection->log, &pcf->client,
-                                     clcf->resolver, clcf->resolver_timeout,
-                                     &ctx->call, ngx_outbound_probe_done, ctx)
-           ? NGX_OK : NGX_HTTP_INTERNAL_SERVER_ERROR;
+    ctx->started = ngx_toolgate_client_start(r->pool, r->connection->log,
+                                             &pcf->client, clcf->resolver,
+                                             clcf->resolver_timeout, &ctx->call,
+                                             ngx_outbound_probe_done, ctx);
+
+    return ctx->started ? NGX_OK : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
 
@@ -437,7 +445,7 @@ ngx_outbound_probe_done(void *data, ngx_toolgate_client_result_t *result)
     shown.len = ngx_min(shown.len, NGX_OUTBOUND_PROBE_TEXT_MAX);
 
     answer = json_pack("{s:s?, s:s?, s:i, s:o, s:o, s:i, s:o, s:b, s:b,"
-                       " s:{s:i, s:i, s:i, s:i, s:i}}",
+                       " s:{s:i, s:i, s:i, s:i, s:i}, s:b, s:o}",
                        "code", result->code, "detail", result->detail,
                        "status", (int) result->status,
                        "content_type",
@@ -451,7 +459,11 @@ ngx_outbound_probe_done(void *data, ngx_toolgate_client_result_t *result)
                        "connect", (int) result->connect_ms,
                        "tls", (int) result->tls_ms,
                        "first_byte", (int) result->first_byte_ms,
-                       "total", (int) result->total_ms);
+                       "total", (int) result->total_ms,
+                       "timed_out", (int) result->timed_out,
+                       "stream", ctx->call.stream
+                       ? ngx_outbound_probe_stream_json(&ctx->stream)
+                       : json_null());
 
     c = ctx->request->connection;
 
@@ -522,6 +534,7 @@ ngx_outbound_probe_cleanup(void *data)
         ngx_del_timer(&ctx->run);
     }
 
+    ngx_outbound_probe_stream_stop(&ctx->stream);
     json_decref(ctx->order);
 }
 

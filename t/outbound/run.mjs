@@ -16,6 +16,7 @@ import { ASAN, NGINX, Probe, build, stopAll } from './probe.mjs';
 import { addressCases } from './cases-address.mjs';
 import { answerCases } from './cases-answer.mjs';
 import { lossCases } from './cases-loss.mjs';
+import { streamCases } from './cases-stream.mjs';
 import { workerCases } from './cases-worker.mjs';
 
 const self = fileURLToPath(import.meta.url);
@@ -84,6 +85,7 @@ const shared = { probe, certs, dns, zone, deaf, proxy, dir, module, pings };
 addressCases(shared);
 answerCases(shared);
 lossCases(shared);
+streamCases(shared);
 workerCases(shared);
 
 test('the worker stayed responsive through all of this', async () => {
