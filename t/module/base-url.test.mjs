@@ -5,13 +5,14 @@
 import test, { before, after } from 'node:test';
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import http2 from 'node:http2';
 import {
   CH, DONE, FIN, assertBroken, assertError, assertWhole, callsTurn, order, startFixture, stepsOf, textTurn,
 } from './fixture.mjs';
 import { KEY, SLOW } from './nginx.mjs';
 import { startMockModel } from '../lib/mock-model.mjs';
 import { makeTestCa, startMockTool } from '../lib/mock-tool.mjs';
-import { openSse } from '../lib/sse-client.mjs';
+import { openSse, openSseH2 } from '../lib/sse-client.mjs';
 import { freePort, tempDir } from '../lib/stack.mjs';
 
 const SILENCE_MS = 15_000;
@@ -22,6 +23,7 @@ let dir;
 let f;
 let vendor;   // the model behind the base URL
 let other;    // whoever must not be called
+let second;   // a port that speaks HTTP/2
 let tight;    // a port whose connections hold little in the kernel
 
 const rss = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
@@ -34,6 +36,7 @@ before(async () => {
   fs.writeFileSync(`${dir}/key`, `${SECRET}\n`);
   const closed = await freePort();
   tight = await freePort();
+  second = await freePort();
   const base = (host, port = vendor.port) => `https://${host}:${port}/v1`;
   const agent = (name, model) => ({
     name, model: { name: 'vendor-7b', ...model },
@@ -43,7 +46,7 @@ before(async () => {
     http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http; toolgate_netguard_allow 127.0.0.1/32 ${vendor.port} ${other.port} ${closed};
       toolgate_ca ${ca.file}; toolgate_hosts @DIR@/hosts; toolgate_own_host own.test;`,
     api: 'toolgate_sse_ping 150ms;',
-    server: `listen 127.0.0.1:${tight} sndbuf=64k;
+    server: `listen 127.0.0.1:${tight} sndbuf=64k; listen 127.0.0.1:${second} http2;
       location /short/v1/ { rewrite ^/short(.*) $1 break; toolgate_api; toolgate_run_timeout 400ms; }`,
     files: { hosts: ['127.0.0.1 model.test wide.test stranger.test', '127.0.0.2 inner.test', '169.254.169.254 meta.test',
       '127.0.0.1 mixed.test', '10.0.0.1 mixed.test', ''].join('\n') },
@@ -351,6 +354,40 @@ test('a client that leaves: the model sees the close within a second', async () 
     client.leave();
     await vendor.until(() => vendor.request().closedAt !== undefined, 1000 * SLOW, 'the close');
     assert.ok(vendor.request().closedAt - left < 1000 * SLOW);
+  }
+});
+
+test('over HTTP/2: the loop, a slow stream beside a fast one, one that is reset', async () => {
+  plan(callsTurn({ id: 'c', n: 'order_status', a: order('1') }), textTurn('two'),
+    [{ send: CH({ content: 'y'.repeat(16_000) }), times: 300 }, { send: FIN('stop') + DONE }], OK,
+    [{ send: CH({ content: 'a' }) }, { hang: true }]);
+  const session = http2.connect(`http://127.0.0.1:${second}`);
+  const open = () => openSseH2(session, '/v1/chat/completions', { key: KEY, body: question({ stream: true }) });
+  try {
+    const loop = await open();
+    await loop.end();
+    assertWhole(loop);
+    assert.equal(loop.content, 'two');
+
+    const slow = await open();
+    slow.response.pause();
+    await vendor.until(() => vendor.journal.length === 3);
+    const fast = await open();
+    await fast.end();
+    assertWhole(fast);
+    slow.response.resume();
+    await slow.end();
+    assertWhole(slow);
+    assert.equal(slow.content.length, 16_000 * 300);
+
+    const leaving = await open();
+    await leaving.next();
+    const left = performance.now();
+    leaving.request.close(http2.constants.NGHTTP2_CANCEL);
+    await vendor.until(() => vendor.request().closedAt !== undefined, 1000 * SLOW, 'the close');
+    assert.ok(vendor.request().closedAt - left < 1000 * SLOW);
+  } finally {
+    session.destroy();
   }
 });
 
