@@ -20,6 +20,7 @@
 #define TGD_CONN_ACCEPTS      16               /* of one event */
 #define TGD_CONN_REFUSED_MS   10000            /* between log lines on foreign peers */
 #define TGD_CONN_EMFILE_MS    100
+#define TGD_CONN_ACCEPTED_MS  10               /* "accepted" waits for the result */
 #define TGD_CALL_ID_SIZE      129
 
 struct tgd_conn_s {
@@ -27,6 +28,7 @@ struct tgd_conn_s {
     tgd_conn_t         *prev, *next;
     tgd_watch_t         watch;
     tgd_timer_t         timer;
+    tgd_timer_t         accepted;     /* set: what is in the buffer may wait */
     tg_frame_reader_t   reader;
     tg_buf_t            out;
     size_t              sent;
@@ -40,6 +42,7 @@ struct tgd_conn_s {
 
 static void conn_handler(tgd_watch_t *watch, uint32_t events);
 static void conn_timer(void *data);
+static void conn_accepted(void *data);
 static void run_output(void *owner, bool error_stream, tg_str_t bytes);
 static bool run_room(void *owner);
 static void run_done(void *owner, tg_str_t result);
@@ -54,7 +57,8 @@ conn_pending(const tgd_conn_t *conn)
 }
 
 
-/* puts a record into the buffer; it goes out with the next flush */
+/* puts a record into the buffer; it goes out with the next flush, which every event
+ * of this connection ends with */
 static void
 conn_put(tgd_conn_t *conn, tg_frame_type_e type, uint16_t stream, tg_str_t payload)
 {
@@ -66,9 +70,10 @@ conn_put(tgd_conn_t *conn, tg_frame_type_e type, uint16_t stream, tg_str_t paylo
 
     if (tg_frame_write(&conn->out, type, stream, payload) != TG_OK) {
         conn->failed = true;
+        tgd_watch_change(&conn->front->loop, &conn->watch, EPOLLIN|EPOLLOUT);
     }
 
-    tgd_watch_change(&conn->front->loop, &conn->watch, EPOLLIN|EPOLLOUT);
+    tgd_timer_clear(&conn->front->loop, &conn->accepted);
 }
 
 
@@ -85,6 +90,7 @@ conn_flush(tgd_conn_t *conn)
             if (errno == EINTR) {
                 continue;
             }
+            tgd_watch_change(&conn->front->loop, &conn->watch, EPOLLIN|EPOLLOUT);
             return errno == EAGAIN;
         }
         conn->sent += (size_t) n;
@@ -115,6 +121,7 @@ tgd_conn_close(tgd_conn_t *conn)
     }
 
     tgd_timer_clear(&front->loop, &conn->timer);
+    tgd_timer_clear(&front->loop, &conn->accepted);
     tgd_watch_close(&front->loop, &conn->watch);
     tg_frame_reader_free(&conn->reader);
     tg_buf_free(&conn->out);
@@ -166,6 +173,7 @@ run_output(void *owner, bool error_stream, tg_str_t bytes)
     conn = owner;
     conn_put(conn, error_stream ? TG_FRAME_STDERR : TG_FRAME_STDOUT, conn->stream,
              bytes);
+    tgd_watch_change(&conn->front->loop, &conn->watch, EPOLLIN|EPOLLOUT);
 }
 
 
@@ -188,6 +196,7 @@ run_done(void *owner, tg_str_t result)
     conn_put(conn, TG_FRAME_RESULT, conn->stream, result);
     if (!conn_flush(conn)) {
         conn->failed = true;
+        tgd_watch_change(&conn->front->loop, &conn->watch, EPOLLIN|EPOLLOUT);
     }
 }
 
@@ -226,6 +235,7 @@ conn_run(tgd_conn_t *conn, tgd_call_t *call)
 
     } else if (conn->busy) {
         conn->run = run;
+        tgd_timer_set(&front->loop, &conn->accepted, TGD_CONN_ACCEPTED_MS);
     }
 }
 
@@ -259,7 +269,7 @@ conn_call(tgd_conn_t *conn, const tg_frame_t *frame)
 
     conn->stream = frame->stream;
 
-    /* tells at once that somebody is here */
+    /* tells that somebody is here, in case the result takes longer */
     conn_put(conn, TG_FRAME_EVENT, conn->stream, tg_str("{\"event\":\"accepted\"}"));
 
     if (call.tool == TGD_TOOL_SANDBOX_STATUS) {
@@ -416,7 +426,7 @@ conn_handler(tgd_watch_t *watch, uint32_t events)
         return;
     }
 
-    if (conn_pending(conn) != 0 && !conn_flush(conn)) {
+    if (conn_pending(conn) != 0 && conn->accepted.place == 0 && !conn_flush(conn)) {
         tgd_conn_close(conn);
         return;
     }
@@ -431,6 +441,16 @@ static void
 conn_timer(void *data)
 {
     conn_protocol_error(data, "record not whole in time");
+}
+
+
+/* the result is not there yet */
+static void
+conn_accepted(void *data)
+{
+    if (!conn_flush(data)) {
+        tgd_conn_close(data);
+    }
 }
 
 
@@ -472,6 +492,8 @@ conn_open(tgd_front_t *front, int fd)
     conn->watch.data = conn;
     conn->timer.handler = conn_timer;
     conn->timer.data = conn;
+    conn->accepted.handler = conn_accepted;
+    conn->accepted.data = conn;
     tg_frame_reader_init(&conn->reader);
     tg_buf_init(&conn->out, TGD_CONN_OUT_MAX);
 

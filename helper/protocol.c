@@ -384,6 +384,8 @@ static const char *const  env_base[][2] = {
     { "LC_CTYPE", "C.UTF-8" },
     { "TERM", "dumb" },
     { "USER", "sandbox" },
+    /* the shell looks itself up in the user database when it is not told */
+    { "SHELL", "/bin/bash" },
 };
 
 

@@ -4,7 +4,6 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "run.h"
@@ -203,44 +202,34 @@ run_ready(void *data)
 }
 
 
-/* pipes, the order, the deadline */
+/* the order, its output, the deadline */
 static void
 run_running(tgd_run_t *run)
 {
-    int   i, rc, in[2], out[2] = { -1, -1 };
+    int  i, rc, outputs[2];
 
-    in[0] = -1;
-    in[1] = -1;
-    rc = 0;
+    rc = tgd_session_run(run->session, TGD_ORDER_RUN, tg_str_of(run->call.cwd),
+                         run->call.command, tg_buf_get(&run->call.env),
+                         run->call.env_count, outputs);
 
-    for (i = 0; i < 2 && rc == 0; i++) {
-        int  ends[2];
-
-        rc = pipe2(ends, O_CLOEXEC);
-        if (rc == 0) {
-            in[i] = ends[0];
-            out[i] = ends[1];
-            (void) fcntl(in[i], F_SETFL, O_NONBLOCK);
-            rc = tgd_watch_open(run->loop, &run->streams[i].watch, in[i], EPOLLIN);
-            if (rc == -1) {
-                (void) close(in[i]);
-            }
-        }
-    }
-
-    if (rc == 0) {
-        rc = tgd_session_run(run->session, TGD_ORDER_RUN, tg_str_of(run->call.cwd),
-                             run->call.command, tg_buf_get(&run->call.env),
-                             run->call.env_count, out);
+    if (rc == -1) {
+        run_unavailable(run, TGD_STAGE_JOB, errno);
+        return;
     }
 
     for (i = 0; i < 2; i++) {
-        if (out[i] != -1) {
-            (void) close(out[i]);
+        if (tgd_watch_open(run->loop, &run->streams[i].watch, outputs[i], EPOLLIN)
+            == -1)
+        {
+            /* a result without its output would be a wrong one */
+            (void) close(outputs[i]);
+            rc = -1;
         }
     }
 
     if (rc == -1) {
+        tgd_session_end(run->session, "lost");
+        run->session = NULL;
         run_unavailable(run, TGD_STAGE_JOB, errno);
         return;
     }
@@ -411,18 +400,28 @@ run_flush(tgd_run_t *run)
                 break;
             }
         }
-        tgd_timer_clear(run->loop, &run->streams[i].pause);
-        tgd_watch_close(run->loop, &run->streams[i].watch);
     }
 }
 
 
-/* the one end of a run: everything is given back, the owner is told, all is freed */
+static void
+run_close(tgd_run_t *run)
+{
+    int  i;
+
+    for (i = 0; i < 2; i++) {
+        tgd_timer_clear(run->loop, &run->streams[i].pause);
+        tgd_watch_close(run->loop, &run->streams[i].watch);
+        tgd_output_free(&run->streams[i].output);
+    }
+}
+
+
+/* the one end of a run: the owner is told, everything is given back, all is freed */
 static void
 run_finish(tgd_run_t *run)
 {
-    int        i;
-    tg_buf_t   result;
+    tg_buf_t  result;
 
     run_flush(run);
     tgd_timer_clear(run->loop, &run->stall);
@@ -435,8 +434,6 @@ run_finish(tgd_run_t *run)
         run->session = NULL;
     }
 
-    tgd_run_log(run);
-
     if (run->owner != NULL) {
         tg_buf_init(&result, TGD_RUN_RESULT_MAX);
         tgd_run_result(run, &result);
@@ -444,10 +441,8 @@ run_finish(tgd_run_t *run)
         tg_buf_free(&result);
     }
 
-    for (i = 0; i < 2; i++) {
-        tgd_output_free(&run->streams[i].output);
-    }
-
+    tgd_run_log(run);
+    run_close(run);
     tgd_call_free(&run->call);
     tgd_queue_leave(run->queue, &run->ticket);
     tgd_loop_dispose(run->loop, run);

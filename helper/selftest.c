@@ -171,29 +171,32 @@ test_output(tgd_watch_t *watch, uint32_t events)
 static void
 test_ready(void *data)
 {
-    int              rc, out[2], fds[2];
+    int              outputs[2];
     char             targets[512];
     tgd_selftest_t  *test;
 
     test = data;
+    if (test->output.fd != -1 || test->exited) {
+        /* ready for another job, which there is none */
+        return;
+    }
 
     (void) snprintf(targets, sizeof(targets), "%s %u %s %d %d", test->canary_path,
                     test->port, test->name, TGD_SELFTEST_MEMORY_MIB, TGD_SELFTEST_PIDS);
 
-    rc = pipe2(out, O_CLOEXEC);
-    if (rc == 0) {
-        (void) fcntl(out[0], F_SETFL, O_NONBLOCK);
-        fds[0] = out[1];
-        fds[1] = out[1];
-        rc = tgd_watch_open(test->loop, &test->output, out[0], EPOLLIN);
-        if (rc == 0) {
-            rc = tgd_session_run(test->session, TGD_ORDER_PROBE, tg_str("/workspace"),
-                                 tg_str_of(targets), tg_null_str, 0, fds);
-        }
-        (void) close(out[1]);
+    if (tgd_session_run(test->session, TGD_ORDER_PROBE, tg_str("/workspace"),
+                        tg_str_of(targets), tg_null_str, 0, outputs)
+        == -1)
+    {
+        tgd_isolation_reason(test->result, "selftest_not_started");
+        test_over(test, false);
+        return;
     }
 
-    if (rc == -1) {
+    /* the probe says all on stdout */
+    (void) close(outputs[1]);
+    if (tgd_watch_open(test->loop, &test->output, outputs[0], EPOLLIN) == -1) {
+        (void) close(outputs[0]);
         tgd_isolation_reason(test->result, "selftest_not_started");
         test_over(test, false);
     }

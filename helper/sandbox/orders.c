@@ -1,10 +1,11 @@
 /*
- * Orders to the supervisor of a session: one datagram each, with the ends of a job's
- * pipes where it starts one. Never blocks.
+ * The line to the supervisor of a session: orders out and reports in, one datagram
+ * each. Never blocks.
  */
 
 #include <errno.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "sandbox/registry.h"
 
@@ -28,19 +29,13 @@ tgd_session_order(tgd_session_t *session, tgd_order_op_e op)
 
 int
 tgd_session_run(tgd_session_t *session, tgd_order_op_e op, tg_str_t cwd,
-    tg_str_t command, tg_str_t env, uint32_t env_count, const int fds[2])
+    tg_str_t command, tg_str_t env, uint32_t env_count, int outputs[2])
 {
-    ssize_t          n;
-    tgd_order_t      order;
-    struct iovec     iov[6];
-    struct msghdr    head;
-    struct cmsghdr  *control;
-    static char      nul = '\0';
-
-    union {
-        struct cmsghdr  align;
-        char            bytes[CMSG_SPACE(2 * sizeof(int))];
-    } space;
+    ssize_t        n;
+    tgd_order_t    order;
+    struct iovec   iov[6];
+    struct msghdr  head;
+    static char    nul = '\0';
 
     order.op = op;
     order.cwd_len = (uint32_t) cwd.len;
@@ -56,21 +51,68 @@ tgd_session_run(tgd_session_t *session, tgd_order_op_e op, tg_str_t cwd,
     iov[5] = (struct iovec) { (void *) (uintptr_t) env.data, env.len };
 
     memset(&head, 0, sizeof(head));
-    memset(&space, 0, sizeof(space));
     head.msg_iov = iov;
     head.msg_iovlen = 6;
-    head.msg_control = &space;
-    head.msg_controllen = sizeof(space);
-
-    control = CMSG_FIRSTHDR(&head);
-    control->cmsg_level = SOL_SOCKET;
-    control->cmsg_type = SCM_RIGHTS;
-    control->cmsg_len = CMSG_LEN(2 * sizeof(int));
-    memcpy(CMSG_DATA(control), fds, 2 * sizeof(int));
 
     do {
         n = sendmsg(session->watch.fd, &head, MSG_NOSIGNAL|MSG_DONTWAIT);
     } while (n == -1 && errno == EINTR);
 
-    return n == -1 ? -1 : 0;
+    if (n == -1) {
+        return -1;
+    }
+
+    session->state = TGD_SESSION_BUSY;
+    memcpy(outputs, session->outputs, sizeof(session->outputs));
+    session->outputs[0] = -1;
+    session->outputs[1] = -1;
+
+    return 0;
+}
+
+
+void
+tgd_session_drop_outputs(tgd_session_t *session)
+{
+    int  i;
+
+    for (i = 0; i < 2; i++) {
+        if (session->outputs[i] != -1) {
+            (void) close(session->outputs[i]);
+            session->outputs[i] = -1;
+        }
+    }
+}
+
+
+ssize_t
+tgd_session_receive(tgd_session_t *session, tgd_report_t *report)
+{
+    ssize_t          n;
+    struct iovec     iov = { report, sizeof(*report) };
+    struct msghdr    head;
+    struct cmsghdr  *control;
+
+    union {
+        struct cmsghdr  align;
+        char            bytes[CMSG_SPACE(2 * sizeof(int))];
+    } space;
+
+    memset(&head, 0, sizeof(head));
+    head.msg_iov = &iov;
+    head.msg_iovlen = 1;
+    head.msg_control = &space;
+    head.msg_controllen = sizeof(space);
+
+    n = recvmsg(session->watch.fd, &head, MSG_DONTWAIT|MSG_CMSG_CLOEXEC);
+
+    control = n <= 0 ? NULL : CMSG_FIRSTHDR(&head);
+    if (control != NULL && control->cmsg_type == SCM_RIGHTS
+        && control->cmsg_len == CMSG_LEN(2 * sizeof(int)))
+    {
+        tgd_session_drop_outputs(session);
+        memcpy(session->outputs, CMSG_DATA(control), 2 * sizeof(int));
+    }
+
+    return n;
 }

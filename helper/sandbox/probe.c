@@ -122,7 +122,7 @@ can_socket(int family, int type, int protocol)
 }
 
 
-/* numeric entries of /proc: the supervisor and this process, nobody else */
+/* numeric entries of /proc: the supervisor, the job and this process, nobody else */
 static int
 count_processes(void)
 {
@@ -264,7 +264,7 @@ probe_view(const tgd_probe_t *probe)
     say("init_memory", !can_open("/proc/1/mem", O_RDONLY)
                        && !can_open("/proc/1/environ", O_RDONLY));
     seen = count_processes();
-    say("processes_hidden", seen > 0 && seen <= 2);
+    say("processes_hidden", seen > 0 && seen <= 3);
     say("descriptors", count_descriptors() == 3);
     say("root_write", !can_open("/x", O_WRONLY|O_CREAT)
                       && !can_open("/dev/x", O_WRONLY|O_CREAT)

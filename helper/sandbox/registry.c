@@ -184,8 +184,9 @@ tgd_session_end(tgd_session_t *session, const char *why)
     /* closing the socket ends the supervisor too, should the launcher be gone */
     tgd_watch_close(registry->loop, &session->watch);
     tgd_timer_clear(registry->loop, &session->timer);
+    tgd_session_drop_outputs(session);
 
-    if (session->state == TGD_SESSION_READY) {
+    if (session->state != TGD_SESSION_STARTING) {
         gone_note(registry, session->key);
     }
 
@@ -346,6 +347,8 @@ tgd_session_make(tgd_registry_t *registry, const char *key, const char *account,
     session->watch.fd = -1;
     session->watch.handler = session_handler;
     session->watch.data = session;
+    session->outputs[0] = -1;
+    session->outputs[1] = -1;
     session->timer.handler = session_timer;
     session->timer.data = session;
 
@@ -381,6 +384,10 @@ tgd_session_take(tgd_session_t *session, const tgd_session_user_t *user, void *d
     tgd_timer_clear(session->registry->loop, &session->timer);
     session->user = user;
     session->data = data;
+
+    if (session->state != TGD_SESSION_READY) {
+        tgd_timer_set(session->registry->loop, &session->timer, TGD_SESSION_START_MS);
+    }
 }
 
 
@@ -422,7 +429,7 @@ tgd_session_release(tgd_session_t *session)
 }
 
 
-/* it did not start in time, or it is idle for too long or too old */
+/* it was not ready in time, or it is idle for too long or too old */
 static void
 session_timer(void *data)
 {
@@ -430,12 +437,36 @@ session_timer(void *data)
 
     session = data;
 
-    if (session->state == TGD_SESSION_STARTING) {
+    if (session->state == TGD_SESSION_STARTING || session->user != NULL) {
         session_lost(session, TGD_STAGE_JOB, ETIMEDOUT);
         return;
     }
 
     tgd_session_end(session, "expired");
+}
+
+
+static void
+session_ready(tgd_session_t *session)
+{
+    bool  started;
+
+    if (session->outputs[0] == -1) {
+        /* no descriptor was left here for them */
+        session_lost(session, TGD_STAGE_JOB, EMFILE);
+        return;
+    }
+
+    started = session->state == TGD_SESSION_STARTING;
+    session->state = TGD_SESSION_READY;
+
+    if (session->user != NULL) {
+        tgd_timer_clear(session->registry->loop, &session->timer);
+        session->user->ready(session->data);
+
+    } else if (started) {
+        tgd_session_release(session);
+    }
 }
 
 
@@ -449,7 +480,7 @@ session_handler(tgd_watch_t *watch, uint32_t events)
     (void) events;
     session = watch->data;
 
-    n = recv(watch->fd, &report, sizeof(report), MSG_DONTWAIT);
+    n = tgd_session_receive(session, &report);
 
     if (n == -1 && (errno == EAGAIN || errno == EINTR)) {
         return;
@@ -463,13 +494,7 @@ session_handler(tgd_watch_t *watch, uint32_t events)
     switch (report.op) {
 
     case TGD_REPORT_READY:
-        session->state = TGD_SESSION_READY;
-        tgd_timer_clear(session->registry->loop, &session->timer);
-        if (session->user != NULL) {
-            session->user->ready(session->data);
-        } else {
-            tgd_session_release(session);
-        }
+        session_ready(session);
         break;
 
     case TGD_REPORT_FAILED:

@@ -14,13 +14,14 @@
 
 
 #define TGD_SESSIONS_MAX     512      /* of all accounts */
-#define TGD_SESSION_START_MS 5000     /* until the supervisor is ready */
+#define TGD_SESSION_START_MS 5000     /* until it is ready for its user */
 #define TGD_KEY_HEX          64
 #define TGD_GONE_MAX         1024     /* remembered sessions that ended */
 
 typedef enum {
     TGD_SESSION_STARTING = 0,
-    TGD_SESSION_READY
+    TGD_SESSION_READY,        /* a process waits for its order */
+    TGD_SESSION_BUSY          /* with a job, or with what it left behind */
 } tgd_session_state_e;
 
 typedef struct tgd_session_s   tgd_session_t;
@@ -42,7 +43,8 @@ struct tgd_session_s {
     char                       account[TGD_WORKSPACE_HEX + 1];
     char                       sandbox_id[TG_ID_MAX_LEN];
     tgd_watch_t                watch;
-    tgd_timer_t                timer;                      /* start, then expiry */
+    int                        outputs[2];  /* of the job that waits; else -1 */
+    tgd_timer_t                timer;       /* until ready, or expiry */
     double                     created, last_used;         /* wall clock */
     tgd_msec_t                 created_ms, used_ms;
     bool                       replaced;   /* an earlier one of this key was lost */
@@ -97,7 +99,8 @@ tgd_session_t *tgd_session_make(tgd_registry_t *registry, const char *key,
     const char *account, uint32_t memory_mib, uint32_t pids,
     const tgd_session_user_t *user, void *data);
 
-/* Takes an idle session; frees it again. */
+/* Takes an idle session, whose user is told when it is ready unless it is; frees it
+ * again. */
 void tgd_session_take(tgd_session_t *session, const tgd_session_user_t *user, void *data);
 void tgd_session_release(tgd_session_t *session);
 
@@ -107,10 +110,17 @@ void tgd_session_end(tgd_session_t *session, const char *why);
 /* Sends an order without a job. */
 int tgd_session_order(tgd_session_t *session, tgd_order_op_e op);
 
-/* Sends a job: fds are the write ends of its stdout and stderr. env is variables
- * with their NULs. 0, or -1 with errno. */
+/* Sends a job to a session that is ready. env is variables with their NULs. Gives the
+ * read ends of its stdout and stderr, which do not block and are the caller's. 0, or -1
+ * with errno. */
 int tgd_session_run(tgd_session_t *session, tgd_order_op_e op, tg_str_t cwd,
-    tg_str_t command, tg_str_t env, uint32_t env_count, const int fds[2]);
+    tg_str_t command, tg_str_t env, uint32_t env_count, int outputs[2]);
+
+/* Receives a report, as recv does; outputs that come along are the session's. */
+ssize_t tgd_session_receive(tgd_session_t *session, tgd_report_t *report);
+
+/* Closes the outputs of a job that will not be. */
+void tgd_session_drop_outputs(tgd_session_t *session);
 
 /* Seconds since the epoch when an idle session will end. */
 double tgd_session_expires_at(const tgd_session_t *session);

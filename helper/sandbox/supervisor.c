@@ -2,49 +2,47 @@
  * Pid 1 of a sandbox. It trusts the front, and nothing that a job does: jobs have
  * its uid, but it can not be signalled (pid 1), traced or read (not dumpable).
  *
- * Job: idle -> running (RUN) -> leftovers (main process ended, others live) -> idle.
- * Whatever happens, idle means that no process but this one is left.
+ * ready (a process waits for its order and reads the socket) -> running (it took one;
+ * the socket is read here) -> leftovers (main process ended, others live) -> ready.
+ * Whatever happened, ready means that nothing of a job is left. The write ends of the
+ * job's output are held here until it is over, so that its end is the first thing that
+ * the front hears of, and not an end of file for each of them before.
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sandbox/probe.h"
+#include "sandbox/job.h"
 #include "sandbox/supervisor.h"
 
 
-#define TGD_SHELL  "/bin/bash"
-#define TGD_SHELL_PLAIN  "/bin/sh"
-#define TGD_PIDS_SPARE   8
+#define TGD_PIDS_SPARE  8
 
 typedef enum {
-    TGD_JOB_IDLE = 0,
-    TGD_JOB_RUNNING,
-    TGD_JOB_LEFTOVERS
-} tgd_job_state_e;
+    TGD_SUPERVISOR_READY = 0,
+    TGD_SUPERVISOR_RUNNING,
+    TGD_SUPERVISOR_LEFTOVERS
+} tgd_supervisor_state_e;
 
 typedef struct {
     const tgd_supervisor_t  *conf;
-    tgd_job_state_e          state;
-    pid_t                    main;
+    tgd_supervisor_state_e   state;
+    tgd_job_t                job;
+    pid_t                    main;       /* its process; -1: ended */
     int                      status;     /* of main, once it ended */
-    uint64_t                 oom;        /* counters when the job began */
+    uint64_t                 oom;        /* counters before the job */
     uint64_t                 pids;
-} tgd_job_t;
-
-/* in bss: costs memory only where an order touched it */
-static char  order_bytes[TGD_ORDER_MAX];
+} tgd_serving_t;
 
 
 static void
@@ -79,23 +77,26 @@ tgd_supervisor_failed(int fd, tgd_stage_e stage, int error)
 
 
 static void
-job_report(tgd_job_t *job, tgd_report_op_e op, bool alone)
+serving_report(const tgd_serving_t *serving, tgd_report_op_e op, bool alone)
 {
-    uint64_t      now;
-    tgd_report_t  report;
+    uint64_t                    now;
+    tgd_report_t                report;
+    const tgd_cgroup_events_t  *events;
+
+    events = &serving->conf->events;
 
     memset(&report, 0, sizeof(report));
     report.op = op;
-    report.status = job->status;
+    report.status = serving->status;
     report.alone = alone;
 
-    now = tgd_cgroup_counter(job->conf->events.memory_events, "oom_kill");
-    report.oom = now > job->oom ? (uint32_t) (now - job->oom) : 0;
+    now = tgd_cgroup_counter(events->memory_events, "oom_kill");
+    report.oom = now > serving->oom ? (uint32_t) (now - serving->oom) : 0;
 
-    now = tgd_cgroup_counter(job->conf->events.pids_events, "max");
-    report.pids = now > job->pids ? (uint32_t) (now - job->pids) : 0;
+    now = tgd_cgroup_counter(events->pids_events, "max");
+    report.pids = now > serving->pids ? (uint32_t) (now - serving->pids) : 0;
 
-    report_send(job->conf->socket, &report);
+    report_send(serving->conf->socket, &report);
 }
 
 
@@ -147,38 +148,8 @@ supervisor_limits(const tgd_supervisor_t *conf)
 }
 
 
-/* the child between vfork and exec, so it may change nothing in memory; what it can
- * not set up it does not run without. Its stdin is /dev/null as ours is */
 static void
-job_child(const tgd_order_t *order, char *command, char **env, const int fds[2])
-{
-    char     *bash[] = { "bash", "-c", command, NULL };
-    char     *plain[] = { "sh", "-c", command, NULL };
-    sigset_t  none;
-
-    (void) setsid();
-
-    if (dup2(fds[0], STDOUT_FILENO) == -1 || dup2(fds[1], STDERR_FILENO) == -1
-        || syscall(SYS_close_range, 3, ~0U, 0) == -1)
-    {
-        _exit(126);
-    }
-
-    (void) sigemptyset(&none);
-    (void) sigprocmask(SIG_SETMASK, &none, NULL);
-
-    if (order->op == TGD_ORDER_PROBE) {
-        tgd_probe_run(command);
-    }
-
-    (void) execve(TGD_SHELL, bash, env);
-    (void) execve(TGD_SHELL_PLAIN, plain, env);
-    _exit(127);
-}
-
-
-static void
-job_refuse(tgd_job_t *job, tgd_stage_e stage, int error)
+serving_refuse(const tgd_serving_t *serving, tgd_stage_e stage, int error)
 {
     tgd_report_t  report;
 
@@ -187,83 +158,99 @@ job_refuse(tgd_job_t *job, tgd_stage_e stage, int error)
     report.stage = stage;
     report.error = error;
 
-    report_send(job->conf->socket, &report);
+    report_send(serving->conf->socket, &report);
 }
 
 
-/* the variables of an order as an array for exec; false when they are not whole */
-static bool
-order_env(const tgd_order_t *order, char *bytes, char **env)
+/* tells the front that an order may come; with it go the read ends of the output */
+static void
+ready_send(const tgd_serving_t *serving, const int outputs[2])
 {
-    char      *p, *end;
-    uint32_t   i;
+    ssize_t          n;
+    tgd_report_t     report;
+    struct iovec     iov = { &report, sizeof(report) };
+    struct msghdr    head;
+    struct cmsghdr  *control;
 
-    p = bytes;
-    end = bytes + order->env_len;
+    union {
+        struct cmsghdr  align;
+        char            bytes[CMSG_SPACE(2 * sizeof(int))];
+    } space;
 
-    for (i = 0; i < order->env_count; i++) {
-        if (i == TGD_ENV_COUNT_MAX || p == end) {
-            return false;
-        }
-        env[i] = p;
-        p = memchr(p, '\0', (size_t) (end - p));
-        if (p == NULL) {
-            return false;
-        }
-        p++;
+    memset(&report, 0, sizeof(report));
+    memset(&head, 0, sizeof(head));
+    memset(&space, 0, sizeof(space));
+    report.op = TGD_REPORT_READY;
+
+    head.msg_iov = &iov;
+    head.msg_iovlen = 1;
+    head.msg_control = &space;
+    head.msg_controllen = sizeof(space);
+
+    control = CMSG_FIRSTHDR(&head);
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_RIGHTS;
+    control->cmsg_len = CMSG_LEN(2 * sizeof(int));
+    memcpy(CMSG_DATA(control), outputs, 2 * sizeof(int));
+
+    do {
+        n = sendmsg(serving->conf->socket, &head, MSG_NOSIGNAL);
+    } while (n == -1 && errno == EINTR);
+
+    if (n == -1) {
+        _exit(0);
     }
-
-    env[i] = NULL;
-    return true;
 }
 
 
 static void
-job_start(tgd_job_t *job, size_t len, const int fds[2])
+serving_close(tgd_serving_t *serving)
 {
-    char         *cwd, *command, *env[TGD_ENV_COUNT_MAX + 1];
-    pid_t         pid;
-    tgd_order_t  *order;
+    int  i;
 
-    order = (tgd_order_t *) (void *) order_bytes;
-    cwd = order_bytes + sizeof(tgd_order_t);
-    command = cwd + order->cwd_len + 1;
+    for (i = 0; i < 2; i++) {
+        if (serving->job.out[i] != -1) {
+            (void) close(serving->job.out[i]);
+            serving->job.out[i] = -1;
+        }
+    }
+}
 
-    if (job->state != TGD_JOB_IDLE || fds[0] == -1 || fds[1] == -1
-        || len != sizeof(tgd_order_t) + order->cwd_len + order->command_len
-                  + order->env_len + 2
-        || !order_env(order, command + order->command_len + 1, env))
-    {
-        job_refuse(job, TGD_STAGE_JOB, EINVAL);
-        return;
+
+/* nothing of the last job is left: the pipes and the process of the next one */
+static void
+serving_ready(tgd_serving_t *serving)
+{
+    int                         i, ends[2], outputs[2];
+    const tgd_cgroup_events_t  *events;
+
+    serving_close(serving);
+
+    /* nothing is here that could count between now and the job */
+    events = &serving->conf->events;
+    serving->oom = tgd_cgroup_counter(events->memory_events, "oom_kill");
+    serving->pids = tgd_cgroup_counter(events->pids_events, "max");
+
+    for (i = 0; i < 2; i++) {
+        if (pipe2(ends, O_CLOEXEC) == -1
+            || fcntl(ends[0], F_SETFL, O_NONBLOCK) == -1)
+        {
+            _exit(1);
+        }
+        outputs[i] = ends[0];
+        serving->job.out[i] = ends[1];
     }
 
-    cwd[order->cwd_len] = '\0';
-    command[order->command_len] = '\0';
+    /* an order that comes at once waits in the socket */
+    ready_send(serving, outputs);
+    (void) close(outputs[0]);
+    (void) close(outputs[1]);
 
-    if (chdir(cwd) == -1) {
-        job_refuse(job, TGD_STAGE_WORKSPACE, errno);
-        return;
-    }
+    serving->state = TGD_SUPERVISOR_READY;
+    serving->main = tgd_job_prepare(&serving->job);
 
-    job->oom = tgd_cgroup_counter(job->conf->events.memory_events, "oom_kill");
-    job->pids = tgd_cgroup_counter(job->conf->events.pids_events, "max");
-
-    /* vfork: no page table is copied. The probe runs on without an exec */
-    pid = order->op == TGD_ORDER_PROBE ? fork() : vfork();
-    if (pid == 0) {
-        job_child(order, command, env, fds);
-    }
-
-    if (pid == -1) {
-        job_refuse(job, TGD_STAGE_JOB, errno);
-
-    } else {
-        job->main = pid;
-        job->state = TGD_JOB_RUNNING;
-    }
-
-    if (chdir("/") == -1) {
+    if (serving->main == -1) {
+        /* such a sandbox is of no use; the front makes another */
         _exit(1);
     }
 }
@@ -271,7 +258,7 @@ job_start(tgd_job_t *job, size_t len, const int fds[2])
 
 /* reaps what has ended; true when no process is left */
 static bool
-job_reap(tgd_job_t *job, int options)
+serving_reap(tgd_serving_t *serving, int options)
 {
     int    status;
     pid_t  pid;
@@ -290,136 +277,118 @@ job_reap(tgd_job_t *job, int options)
             return true;
         }
 
-        if (pid == job->main) {
-            job->main = -1;
-            job->status = status;
+        if (pid == serving->main) {
+            serving->main = -1;
+            serving->status = status;
         }
+    }
+}
+
+
+/* the process that waited has ended: not as a job, or as one already */
+static void
+serving_waited(tgd_serving_t *serving)
+{
+    switch ((tgd_job_word_e) serving->job.word) {
+
+    case TGD_JOB_STARTED:
+        serving->state = TGD_SUPERVISOR_RUNNING;
+        break;
+
+    case TGD_JOB_REFUSED:
+        serving_refuse(serving, serving->job.stage, serving->job.error);
+        serving_ready(serving);
+        break;
+
+    case TGD_JOB_DESERTED:
+        /* with pid 1 goes everything here */
+        _exit(0);
+
+    case TGD_JOB_WAITING:
+        /* only the kernel can have killed it, out of memory */
+        _exit(1);
     }
 }
 
 
 /* SIGCHLD came */
 static void
-job_ended(tgd_job_t *job)
+serving_ended(tgd_serving_t *serving)
 {
     bool  empty;
 
-    empty = job_reap(job, WNOHANG);
+    empty = serving_reap(serving, WNOHANG);
 
-    if (job->state == TGD_JOB_RUNNING && job->main == -1) {
-        job->state = empty ? TGD_JOB_IDLE : TGD_JOB_LEFTOVERS;
-        job_report(job, TGD_REPORT_EXIT, empty);
-    }
-}
-
-
-static void
-job_kill(tgd_job_t *job)
-{
-    if (job->state == TGD_JOB_IDLE) {
-        /* crossed the report of its end */
+    if (serving->main != -1) {
         return;
     }
 
-    /* all that this namespace holds dies in one go: forks that race with it are
-     * refused by the kernel. Then nothing may be left, not even a zombie */
-    (void) kill(-1, SIGKILL);
-    (void) job_reap(job, 0);
-
-    if (job->state == TGD_JOB_RUNNING) {
-        job->state = TGD_JOB_IDLE;
-        job_report(job, TGD_REPORT_EXIT, true);
-
-    } else {
-        job->state = TGD_JOB_IDLE;
-        job_report(job, TGD_REPORT_EMPTY, true);
-    }
-}
-
-
-/* receives one order with the descriptors that came along; its length, 0 at the end */
-static size_t
-order_receive(int fd, int fds[2])
-{
-    ssize_t         n;
-    struct iovec    iov;
-    struct msghdr   message;
-    struct cmsghdr *control;
-
-    union {
-        struct cmsghdr  align;
-        char            bytes[CMSG_SPACE(2 * sizeof(int))];
-    } space;
-
-    memset(&message, 0, sizeof(message));
-    iov.iov_base = order_bytes;
-    iov.iov_len = sizeof(order_bytes);
-    message.msg_iov = &iov;
-    message.msg_iovlen = 1;
-    message.msg_control = &space;
-    message.msg_controllen = sizeof(space);
-
-    fds[0] = -1;
-    fds[1] = -1;
-
-    do {
-        n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-    } while (n == -1 && errno == EINTR);
-
-    if (n <= 0) {
-        return 0;
+    if (serving->state == TGD_SUPERVISOR_READY) {
+        serving_waited(serving);
     }
 
-    control = CMSG_FIRSTHDR(&message);
-    if (control != NULL && control->cmsg_type == SCM_RIGHTS
-        && control->cmsg_len == CMSG_LEN(2 * sizeof(int)))
-    {
-        memcpy(fds, CMSG_DATA(control), 2 * sizeof(int));
-    }
+    if (serving->state == TGD_SUPERVISOR_RUNNING) {
+        if (empty) {
+            serving_report(serving, TGD_REPORT_EXIT, true);
+            serving_ready(serving);
 
-    return (size_t) n;
+        } else {
+            /* who is left decides now when the output ends */
+            serving_close(serving);
+            serving_report(serving, TGD_REPORT_EXIT, false);
+            serving->state = TGD_SUPERVISOR_LEFTOVERS;
+        }
+    }
 }
 
 
 static void
-order_serve(tgd_job_t *job)
+serving_kill(tgd_serving_t *serving)
 {
-    int           fds[2];
-    size_t        len;
-    tgd_order_t  *order;
+    /* all that this namespace holds dies in one go: forks that race with it are
+     * refused by the kernel. Then nothing may be left, not even a zombie */
+    (void) kill(-1, SIGKILL);
+    (void) serving_reap(serving, 0);
 
-    len = order_receive(job->conf->socket, fds);
-    if (len < sizeof(tgd_order_t)) {
+    serving_report(serving, serving->state == TGD_SUPERVISOR_RUNNING
+                            ? TGD_REPORT_EXIT : TGD_REPORT_EMPTY, true);
+    serving_ready(serving);
+}
+
+
+/* an order while a job is there */
+static void
+serving_order(tgd_serving_t *serving)
+{
+    ssize_t      n;
+    tgd_order_t  order;
+
+    /* the kernel drops what is more than that, descriptors too */
+    do {
+        n = recv(serving->conf->socket, &order, sizeof(order), 0);
+    } while (n == -1 && errno == EINTR);
+
+    if (n != (ssize_t) sizeof(order)) {
         /* the front is gone: with pid 1 goes everything here */
         _exit(0);
     }
 
-    order = (tgd_order_t *) (void *) order_bytes;
-
-    switch (order->op) {
-
-    case TGD_ORDER_RUN:
-    case TGD_ORDER_PROBE:
-        job_start(job, len, fds);
-        break;
+    switch (order.op) {
 
     case TGD_ORDER_TERM:
-        if (job->state == TGD_JOB_RUNNING && job->main > 0) {
-            (void) kill(-job->main, SIGTERM);
+        if (serving->state == TGD_SUPERVISOR_RUNNING && serving->main > 0) {
+            (void) kill(-serving->main, SIGTERM);
         }
         break;
 
     case TGD_ORDER_KILL:
-        job_kill(job);
+        serving_kill(serving);
         break;
 
     default:
+        /* one job at a time */
+        serving_refuse(serving, TGD_STAGE_JOB, EINVAL);
         break;
-    }
-
-    if (fds[0] != -1) {
-        (void) close(fds[0]);
-        (void) close(fds[1]);
     }
 }
 
@@ -439,26 +408,38 @@ supervisor_files(void)
 }
 
 
-void
-tgd_supervisor_run(const tgd_supervisor_t *supervisor)
+/* signals and the event of a job that starts */
+static int
+serving_init(tgd_serving_t *serving, const tgd_supervisor_t *conf)
 {
-    int                      child;
-    sigset_t                 set;
-    tgd_job_t                job;
-    tgd_report_t             ready;
-    struct pollfd            polls[2];
-    struct signalfd_siginfo  info;
+    sigset_t  set;
 
-    memset(&job, 0, sizeof(job));
-    job.conf = supervisor;
-    job.main = -1;
+    memset(serving, 0, sizeof(*serving));
+    serving->conf = conf;
+    serving->job.out[0] = -1;
+    serving->job.out[1] = -1;
+    serving->job.socket = conf->socket;
+    serving->job.started = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
 
     (void) sigfillset(&set);
     (void) sigprocmask(SIG_SETMASK, &set, NULL);
     (void) sigemptyset(&set);
     (void) sigaddset(&set, SIGCHLD);
 
-    child = signalfd(-1, &set, SFD_CLOEXEC|SFD_NONBLOCK);
+    return serving->job.started == -1 ? -1
+           : signalfd(-1, &set, SFD_CLOEXEC|SFD_NONBLOCK);
+}
+
+
+void
+tgd_supervisor_run(const tgd_supervisor_t *supervisor)
+{
+    int                      child;
+    struct pollfd            polls[2];
+    struct signalfd_siginfo  info;
+    static tgd_serving_t     serving;
+
+    child = serving_init(&serving, supervisor);
     if (child == -1) {
         tgd_supervisor_failed(supervisor->socket, TGD_STAGE_JOB, errno);
     }
@@ -467,29 +448,30 @@ tgd_supervisor_run(const tgd_supervisor_t *supervisor)
         tgd_supervisor_failed(supervisor->socket, TGD_STAGE_PRIVILEGES, errno);
     }
 
-    memset(&ready, 0, sizeof(ready));
-    ready.op = TGD_REPORT_READY;
-    report_send(supervisor->socket, &ready);
+    serving_ready(&serving);
 
     polls[0].fd = child;
     polls[0].events = POLLIN;
-    polls[1].fd = supervisor->socket;
     polls[1].events = POLLIN;
 
     for ( ;; ) {
+        polls[1].fd = serving.state == TGD_SUPERVISOR_READY ? serving.job.started
+                                                            : supervisor->socket;
         if (poll(polls, 2, -1) == -1) {
             continue;
         }
 
-        if (polls[0].revents != 0) {
-            while (read(child, &info, sizeof(info)) > 0) {
-                /* one reap serves all of them */
+        if (polls[1].revents != 0) {
+            if (serving.state == TGD_SUPERVISOR_READY) {
+                serving.state = TGD_SUPERVISOR_RUNNING;
+            } else {
+                serving_order(&serving);
             }
-            job_ended(&job);
         }
 
-        if (polls[1].revents != 0) {
-            order_serve(&job);
+        if (polls[0].revents != 0 && read(child, &info, sizeof(info)) > 0) {
+            /* one reap serves all that have ended */
+            serving_ended(&serving);
         }
     }
 }

@@ -64,7 +64,7 @@ typedef struct {
     char      workspace[TGD_WORKSPACE_HEX + 1];
 } tgd_launch_t;
 
-/* front -> supervisor; RUN brings the write ends of stdout and stderr */
+/* front -> supervisor */
 typedef enum {
     TGD_ORDER_RUN = 1,
     TGD_ORDER_PROBE,           /* RUN of the self-test instead of a command */
@@ -83,7 +83,7 @@ typedef struct {
 
 /* supervisor -> front */
 typedef enum {
-    TGD_REPORT_READY = 1,
+    TGD_REPORT_READY = 1,      /* for an order; with the read ends of its output */
     TGD_REPORT_FAILED,         /* the sandbox could not be made: stage, error */
     TGD_REPORT_REFUSED,        /* the job could not be started: stage, error */
     TGD_REPORT_EXIT,           /* the main process ended; alone: nothing is left */

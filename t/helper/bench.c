@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -57,19 +58,20 @@ now_ms(void)
 static void
 send_record(int fd, uint8_t type, const char *payload)
 {
-    char      head[HEAD] = { 0 };
-    size_t    len;
+    char           head[HEAD] = { 0 };
+    size_t         len;
+    struct iovec   whole[2] = { { head, HEAD }, { (char *) payload, 0 } };
 
     len = strlen(payload);
+    whole[1].iov_len = len;
     head[0] = (char) (len >> 24);
     head[1] = (char) (len >> 16);
     head[2] = (char) (len >> 8);
     head[3] = (char) len;
     head[4] = (char) type;
 
-    if (send(fd, head, HEAD, MSG_MORE) != HEAD
-        || send(fd, payload, len, 0) != (ssize_t) len)
-    {
+    /* in one piece, as the module does */
+    if (writev(fd, whole, 2) != (ssize_t) (HEAD + len)) {
         die("send");
     }
 }

@@ -4,8 +4,9 @@ import { descendants, has, sleep, until } from './daemon.mjs';
 import { T, record } from './client.mjs';
 
 const bg = () => 'jobs in the background are refused with background_not_supported for now';
-const busy = (daemon) => descendants(daemon.pid)
-    .filter((p) => p.pid !== daemon.launcher && p.parent !== daemon.launcher).length;
+// processes of jobs; the one that waits for an order has its supervisor's name
+const busy = (daemon) => descendants(daemon.pid).filter((p) => p.name !== 'sandbox'
+    && p.pid !== daemon.launcher && p.parent !== daemon.launcher).length;
 
 export const lifeCases = () => [
     {
@@ -176,6 +177,53 @@ export const lifeCases = () => [
             assert.match(r.stderr, /EOFError/);
             assert.equal(r.stdout, 'end\n');
             assert.ok(r.took < 3000);
+        },
+    },
+    {
+        title: 'calls in a row: each has its own directory and variables, none a trace of another',
+        async run(daemon) {
+            const c = await daemon.connect();
+            const call = (args) => c.call('run_command', args, { account: 'row', session: 'row' });
+            await call({ command: 'mkdir -p d' });
+            const see = 'pwd; echo "${MARK-none} $SHELL"; ls /proc/self/fd | wc -l; ls -d /proc/[0-9]* | wc -l';
+            // the listing sees itself, wc and two shells beside pid 1
+            const rest = (mark) => `${mark} /bin/bash\n4\n`;
+            for (let i = 0; i < 20; i++) {
+                const a = await call({ command: see, cwd: 'd', env: { MARK: `m${i}` } });
+                assert.ok(a.stdout.startsWith(`/workspace/d\n${rest(`m${i}`)}`), a.stdout);
+                const refused = await call({ command: 'echo never', cwd: 'none' });
+                assert.equal(refused.field, 'cwd', JSON.stringify(refused));
+                const b = await call({ command: see });
+                assert.ok(b.stdout.startsWith(`/workspace\n${rest('none')}`), b.stdout);
+                for (const r of [a, b]) assert.ok(Number(r.stdout.trim().split('\n').pop()) <= 5, r.stdout);
+                assert.equal(a.sandbox_id, b.sandbox_id);
+            }
+            // a cancel of what is over does nothing to what comes next
+            for (let i = 0; i < 20; i++) {
+                const over = c.call('run_command', { command: 'exit 3' }, { account: 'row', session: 'row', id: `row${i}` });
+                c.cancel(`row${i}`);
+                const r = await over;
+                assert.ok(r.exit_code === 3 || r.error_type === 'cancelled', JSON.stringify(r));
+                assert.equal((await call({ command: 'echo next' })).stdout, 'next\n');
+            }
+            c.close();
+        },
+    },
+    {
+        title: 'the process that waits for an order is killed: the next call gets a new sandbox',
+        async run(daemon) {
+            const options = { account: 'waits', session: 'waits' };
+            const mine = new Set(daemon.sandboxes().map((p) => p.pid));
+            const first = await daemon.run('true', options);
+            const waiting = () => descendants(daemon.pid).filter((p) => p.name === 'sandbox'
+                && p.parent !== daemon.launcher && !mine.has(p.parent));
+            await until('it waits', () => waiting().length === 1);
+            process.kill(waiting()[0].pid, 'SIGKILL');
+            await until('the sandbox ended with it', () => waiting().length === 0);
+            const next = await daemon.run('echo new', options);
+            assert.equal(next.stdout, 'new\n');
+            assert.notEqual(next.sandbox_id, first.sandbox_id);
+            assert.equal(next.session_reset, true);
         },
     },
     {

@@ -21,6 +21,8 @@ export const isRoot = process.getuid() === 0;
 export const ASAN = fs.existsSync(BINARY) && fs.readFileSync(BINARY).includes('libasan.so');
 const RSS_SLACK_KIB = ASAN ? 1024 * 1024 : 8 * 1024;
 const SANITIZER_REPORT = /ERROR: \w+Sanitizer|runtime error:/;
+// a session's line to its supervisor and the outputs of the job that waits
+const SESSION_FDS = 3;
 const SLOT_UIDS = [[1900000000, 1900065536], [62000, 65000]];
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -179,6 +181,8 @@ export class Daemon {
     }
 
     fds() { return fs.readdirSync(`/proc/${this.pid}/fd`).length; }
+    // but those of sessions
+    ownFds() { return this.fds() - SESSION_FDS * this.sandboxes().length; }
     launcherFds() { return fs.readdirSync(`/proc/${this.launcher}/fd`).length; }
     rssKiB() { return Number(/VmRSS:\s+(\d+)/.exec(readProc(`/proc/${this.pid}/status`))?.[1]); }
 
@@ -204,16 +208,24 @@ export class Daemon {
         this.base = { mounts: readProc('/proc/self/mountinfo'), stray: this.strayFiles(),
             rss: this.rssKiB() };
         await this.quiet();
-        this.base.fds = this.fds() - this.sandboxes().length;
+        this.base.fds = this.ownFds();
         this.base.launcherFds = this.launcherFds();
     }
 
-    // nothing runs but idle supervisors, and nobody is a zombie
+    // nothing runs but idle supervisors, each with the one process that waits for the
+    // next order, and nobody is a zombie
     quiet(ms = 3000) {
         return until('only idle supervisors are left', () => {
             const all = processes();
-            return descendants(this.pid, all).every((p) => p.state !== 'Z'
-                && (p.pid === this.launcher || p.parent === this.launcher));
+            const supervisors = new Set();
+            return descendants(this.pid, all).every((p) => {
+                if (p.state === 'Z') return false;
+                if (p.pid === this.launcher || p.parent === this.launcher) return true;
+                if (p.name !== 'sandbox' || all.get(p.parent)?.parent !== this.launcher
+                    || supervisors.has(p.parent)) return false;
+                supervisors.add(p.parent);
+                return true;
+            });
         }, ms);
     }
 
@@ -228,8 +240,7 @@ export class Daemon {
         assert.equal(r.stdout, 'ok\n', JSON.stringify(r));
 
         await this.quiet();
-        await until('as many descriptors as before', () => this.fds() - this.sandboxes().length
-            <= this.base.fds && this.launcherFds() <= this.base.launcherFds, 2000);
+        await until('as many descriptors as before', () => this.ownFds() <= this.base.fds && this.launcherFds() <= this.base.launcherFds, 2000);
         assert.ok(this.rssKiB() <= this.base.rss + RSS_SLACK_KIB,
             `RSS ${this.rssKiB()} KiB, before ${this.base.rss} KiB`);
         assert.equal(readProc('/proc/self/mountinfo'), this.base.mounts, 'mounts of the host');
