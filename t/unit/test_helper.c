@@ -275,7 +275,7 @@ test_call_good(void **state)
         "\"env\":{\"A\":\"1\",\"HOME\":\"/x\"},\"background\":false}}"), &call, &error));
     assert_string_equal(call.cwd, "/workspace/a/b");
     assert_int_equal(call.timeout_s, 600);
-    assert_int_equal(call.env_count, 6);
+    assert_int_equal(call.env_count, 7);
     assert_string_equal(call.env.data, "PATH=/usr/local/bin:/usr/bin:/bin");
     tgd_call_free(&call);
 
