@@ -51,6 +51,8 @@ typedef struct {
     const json_t                *variables;   /* name -> string */
     const tg_template_secret_t  *secrets;
     size_t                       secret_count;
+    const char                  *secret_text; /* stands for each secret: for a look at
+                                                 the request. NULL: to be sent */
 } tg_template_values_t;
 
 typedef struct {

@@ -309,6 +309,16 @@ tg_render_json(tg_render_t *r, const tg_part_t *part, tg_value_t *value, tg_buf_
 }
 
 
+/* Not escaped: a reader is to recognise it. */
+static void
+tg_render_stand_in(const tg_part_t *part, const char *text, tg_buf_t *out)
+{
+    (void) tg_buf_cstr(out, part->place == TG_PLACE_JSON ? "\"" : "");
+    (void) tg_buf_cstr(out, text);
+    (void) tg_buf_cstr(out, part->place == TG_PLACE_JSON ? "\"" : "");
+}
+
+
 static const char *
 tg_render_parts(tg_render_t *r, const tg_parts_t *parts, tg_buf_t *out)
 {
@@ -322,6 +332,11 @@ tg_render_parts(tg_render_t *r, const tg_parts_t *parts, tg_buf_t *out)
 
         if (part->source == TG_SOURCE_LITERAL) {
             (void) tg_buf_append(out, part->data, part->len);
+            continue;
+        }
+
+        if (part->source == TG_SOURCE_SECRET && r->values->secret_text != NULL) {
+            tg_render_stand_in(part, r->values->secret_text, out);
             continue;
         }
 

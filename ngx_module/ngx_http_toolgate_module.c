@@ -39,6 +39,13 @@ static ngx_command_t  ngx_http_toolgate_commands[] = {
       0,
       NULL },
 
+    { ngx_string("toolgate_retention"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_toolgate_main_conf_t, retention),
+      NULL },
+
     { ngx_string("toolgate_helper"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_http_toolgate_helper,
@@ -211,6 +218,7 @@ ngx_http_toolgate_create_main_conf(ngx_conf_t *cf)
 
     /* bounded on what it decodes to */
     conf->client.accept_gzip = 1;
+    conf->retention = NGX_CONF_UNSET;
 
     if (ngx_array_init(&conf->allow, cf->pool, 4, sizeof(tg_netguard_allow_t))
         != NGX_OK
@@ -235,6 +243,16 @@ ngx_http_toolgate_init_main_conf(ngx_conf_t *cf, void *conf)
 
     if (tmcf->client.user_agent.data == NULL) {
         ngx_str_set(&tmcf->client.user_agent, "K-Agent/1");
+    }
+
+    ngx_conf_init_value(tmcf->retention, NGX_HTTP_TOOLGATE_RETENTION_S);
+
+    if (tmcf->retention == 0
+        || tmcf->retention > NGX_HTTP_TOOLGATE_RETENTION_MAX_S)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"toolgate_retention\" must be from 1s to 3650d");
+        return NGX_CONF_ERROR;
     }
 
     return NGX_CONF_OK;

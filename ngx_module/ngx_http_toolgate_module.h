@@ -12,6 +12,7 @@
 
 #include "ngx_http_toolgate_compat.h"
 #include "ngx_http_toolgate_objects.h"
+#include "ngx_http_toolgate_run_record.h"
 #include "ngx_toolgate_client.h"
 #include "ngx_toolgate_redis.h"
 
@@ -31,6 +32,7 @@ typedef struct {
     ngx_array_t                    own;            /* of tg_netguard_own_t */
     ngx_array_t                    own_hosts;      /* of tg_str_t */
     ngx_array_t                    catalogs;       /* of ngx_str_t */
+    time_t                         retention;      /* of what is kept of runs */
     ngx_str_t                      admin_key;
     ngx_str_t                      master_key;
     tg_zones_t                    *zones;          /* NULL: this machine has none */

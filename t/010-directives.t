@@ -262,3 +262,51 @@ GET /hello
 !x-toolgate-run
 --- response_body
 hello
+
+
+
+=== TEST 22: toolgate_retention of no time
+--- plain
+--- config
+location = /x { return 204; }
+--- http_config
+toolgate_retention 0;
+--- must_die
+--- error_log eval
+qr/\[emerg\].*"toolgate_retention" must be from 1s to 3650d/
+
+
+
+=== TEST 23: toolgate_retention of more than is kept
+--- plain
+--- config
+location = /x { return 204; }
+--- http_config
+toolgate_retention 3651d;
+--- must_die
+--- error_log eval
+qr/\[emerg\].*"toolgate_retention" must be from 1s to 3650d/
+
+
+
+=== TEST 24: toolgate_retention that is no time
+--- plain
+--- config
+location = /x { return 204; }
+--- http_config
+toolgate_retention 30x;
+--- must_die
+--- error_log eval
+qr/"toolgate_retention" directive invalid value in .*nginx\.conf:\d+/
+
+
+
+=== TEST 25: toolgate_retention at its upper bound
+--- plain
+--- config
+location = /x { return 204; }
+--- http_config
+toolgate_retention 3650d;
+--- request
+GET /x
+--- error_code: 204

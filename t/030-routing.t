@@ -114,3 +114,25 @@ server {
 GET /v1/models/extra
 --- error_code: 404
 --- response_body_like: "code":"model_not_found"
+
+
+
+=== TEST 11: steps of a run: without Redis, what is no id, neighbours
+--- request eval
+["GET /v1/runs/run_0000000000000000000000/steps", "GET /v1/runs/run_1/steps", "GET /v1/runs//steps", "GET /v1/runs/run_1/steps/x", "GET /v1/runs"]
+--- error_code eval
+[503, 404, 501, 501, 501]
+--- response_body_like eval
+['"code":"store_unavailable"', '"code":"not_found"', ('"code":"not_implemented"') x 3]
+
+
+
+=== TEST 12: steps of a run: methods
+--- request eval
+["POST /v1/runs/run_1/steps\n{}", "DELETE /v1/runs/run_1/steps"]
+--- error_code eval
+[405, 405]
+--- response_headers eval
+["Allow: GET", "Allow: GET"]
+--- response_body_like eval
+[('"code":"method_not_allowed"') x 2]

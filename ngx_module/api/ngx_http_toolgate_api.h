@@ -45,6 +45,12 @@ ngx_int_t ngx_http_toolgate_api_handler(ngx_http_request_t *r);
 ngx_http_toolgate_key_t *ngx_http_toolgate_auth(ngx_http_request_t *r,
     ngx_uint_t scope, const char **code);
 
+/* The account that a caller acts for: the one that it names, else that of a bound
+ * key. named says whether it names one. *account is memory of name or of the key.
+ * NULL, or a code: invalid_value, account_mismatch. */
+const char *ngx_http_toolgate_auth_account(ngx_http_toolgate_key_t *key,
+    tg_str_t name, ngx_uint_t named, tg_str_t *account);
+
 /* What is wrong with a request, for the answer. */
 typedef struct {
     const char  *code;
@@ -74,6 +80,8 @@ ngx_int_t ngx_http_toolgate_reply_error(ngx_http_request_t *r, const char *code,
 ngx_int_t ngx_http_toolgate_chat(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_models(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_run_steps(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_signing_secret(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);

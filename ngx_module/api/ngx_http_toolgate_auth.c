@@ -64,3 +64,26 @@ ngx_http_toolgate_auth(ngx_http_request_t *r, ngx_uint_t scope, const char **cod
 
     return key;
 }
+
+
+const char *
+ngx_http_toolgate_auth_account(ngx_http_toolgate_key_t *key, tg_str_t name,
+    ngx_uint_t named, tg_str_t *account)
+{
+    tg_str_t  bound;
+
+    bound.data = (char *) key->account.data;
+    bound.len = key->account.len;
+
+    if (named && !tg_id_label_valid(name)) {
+        return "invalid_value";
+    }
+
+    if (named && bound.len && !tg_str_eq(name, bound)) {
+        return "account_mismatch";
+    }
+
+    *account = bound.len ? bound : name;
+
+    return NULL;
+}

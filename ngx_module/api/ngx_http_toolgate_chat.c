@@ -398,13 +398,13 @@ ngx_http_toolgate_chat_account(ngx_http_toolgate_chat_check_t *c)
 {
     char                     buf[65];
     tg_str_t                 account;
-    ngx_str_t                header, *bound;
+    ngx_str_t                header;
     ptrdiff_t                n;
+    const char              *code;
     const tg_scan_member_t  *member;
 
     header = ngx_http_toolgate_request_header(c->request, "x-account-id");
     member = ngx_http_toolgate_chat_member(c, "account_id");
-    bound = &c->body->key->account;
 
     account.data = (char *) header.data;
     account.len = header.len;
@@ -429,23 +429,14 @@ ngx_http_toolgate_chat_account(ngx_http_toolgate_chat_check_t *c)
         account.len = (size_t) n;
     }
 
-    if ((member || header.len) && !tg_id_label_valid(account)) {
-        return ngx_http_toolgate_chat_fault(c, "invalid_value", "account_id",
-                                            "\"account_id\" is a string of 1 to "
-                                            "64 of [A-Za-z0-9_.:-].");
-    }
-
-    if (bound->len) {
-        if (account.len
-            && !tg_str_eq(account, (tg_str_t) { bound->len,
-                                                (char *) bound->data }))
-        {
-            return ngx_http_toolgate_chat_fault(c, "account_mismatch",
-                                                "account_id", NULL);
-        }
-
-        c->run->prompt.account = *bound;
-        return NGX_OK;
+    code = ngx_http_toolgate_auth_account(c->body->key, account,
+                                          member || header.len, &account);
+    if (code) {
+        return ngx_http_toolgate_chat_fault(c, code, "account_id",
+                                            ngx_strcmp(code, "invalid_value") == 0
+                                            ? "\"account_id\" is a string of 1 "
+                                              "to 64 of [A-Za-z0-9_.:-]."
+                                            : NULL);
     }
 
     c->run->prompt.account = ngx_http_toolgate_copy(c->request->pool, account);
@@ -511,7 +502,14 @@ ngx_http_toolgate_chat_model(ngx_http_toolgate_chat_check_t *c)
 static ngx_int_t
 ngx_http_toolgate_chat_agent(ngx_http_toolgate_chat_check_t *c)
 {
+    ngx_uint_t               store;
     const tg_scan_member_t  *n;
+
+    if (ngx_http_toolgate_chat_bool(c, "store", &store) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    c->run->prompt.store = store || ngx_http_toolgate_chat_member(c, "store") == NULL;
 
     n = ngx_http_toolgate_chat_member(c, "n");
 

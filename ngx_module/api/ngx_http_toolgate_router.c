@@ -12,7 +12,7 @@ typedef ngx_int_t (*ngx_http_toolgate_endpoint_pt)(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 
 typedef struct {
-    ngx_str_t                       path;
+    ngx_str_t                       path;       /* "*" is a segment of any name */
     unsigned                        tree:1;     /* also what lies below it */
     ngx_uint_t                      methods;
     const char                     *allow;
@@ -23,6 +23,8 @@ typedef struct {
 
 static ngx_int_t ngx_http_toolgate_request_id(ngx_http_request_t *r);
 static ngx_http_toolgate_route_t *ngx_http_toolgate_route(ngx_str_t *uri,
+    ngx_str_t *rest);
+static ngx_uint_t ngx_http_toolgate_route_fits(ngx_str_t *path, ngx_str_t *uri,
     ngx_str_t *rest);
 
 
@@ -44,6 +46,9 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
 
     { ngx_string("/v1/tool_signing_secret"), 0, NGX_HTTP_GET, "GET",
       NGX_HTTP_TOOLGATE_SCOPE_ADMIN, ngx_http_toolgate_signing_secret },
+
+    { ngx_string("/v1/runs/*/steps"), 0, NGX_HTTP_GET, "GET",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_run_steps },
 
     ngx_http_toolgate_later("/v1/responses", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/embeddings", NGX_HTTP_TOOLGATE_SCOPE_RUN),
@@ -156,21 +161,42 @@ ngx_http_toolgate_route(ngx_str_t *uri, ngx_str_t *rest)
 
     for (route = ngx_http_toolgate_routes; route->path.len; route++) {
 
-        if (uri->len < route->path.len
-            || ngx_memcmp(uri->data, route->path.data, route->path.len) != 0)
+        if (ngx_http_toolgate_route_fits(&route->path, uri, rest)
+            && (rest->len == 0 || (route->tree && rest->data[0] == '/')))
         {
-            continue;
-        }
-
-        rest->data = uri->data + route->path.len;
-        rest->len = uri->len - route->path.len;
-
-        if (rest->len == 0 || (route->tree && rest->data[0] == '/')) {
             return route;
         }
     }
 
     return NULL;
+}
+
+
+/* rest is what stands behind the path. */
+static ngx_uint_t
+ngx_http_toolgate_route_fits(ngx_str_t *path, ngx_str_t *uri, ngx_str_t *rest)
+{
+    u_char  *p, *u, *last;
+
+    u = uri->data;
+    last = uri->data + uri->len;
+
+    for (p = path->data; p < path->data + path->len; p++) {
+
+        if (*p == '*' && u < last && *u != '/') {
+            while (u < last && *u != '/') {
+                u++;
+            }
+
+        } else if (u == last || *u++ != *p) {
+            return 0;
+        }
+    }
+
+    rest->data = u;
+    rest->len = last - u;
+
+    return 1;
 }
 
 

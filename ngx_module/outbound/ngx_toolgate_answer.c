@@ -330,7 +330,7 @@ ngx_int_t
 ngx_toolgate_exchange_facts(ngx_toolgate_exchange_t *exchange, ngx_uint_t whole,
     ngx_msec_t call_started, ngx_toolgate_client_result_t *result)
 {
-    char        *type = NULL, text[NGX_INET6_ADDRSTRLEN + 1];
+    char        *type = NULL;
     long         status = 0;
     CURL        *easy = exchange->transfer.easy;
     curl_off_t   connect_us = 0, tls_us = 0, first_us = 0;
@@ -359,14 +359,13 @@ ngx_toolgate_exchange_facts(ngx_toolgate_exchange_t *exchange, ngx_uint_t whole,
                                 + (ngx_msec_t) (first_us / 1000);
     }
 
-    if (exchange->guard.opened || exchange->guard.passed) {
-        tg_addr_format(&exchange->guard.pin, text, sizeof(text));
-
-        if (ngx_toolgate_exchange_copy(exchange->pool, text, &result->address)
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
+    if ((exchange->guard.opened || exchange->guard.passed
+         || exchange->guard.refused)
+        && ngx_toolgate_exchange_address(exchange->pool, &exchange->guard.pin,
+                                         &result->address)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     if (type
@@ -398,4 +397,16 @@ ngx_toolgate_exchange_copy(ngx_pool_t *pool, const char *text, ngx_str_t *copy)
     (void) ngx_cpystrn(copy->data, (u_char *) text, copy->len + 1);
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_toolgate_exchange_address(ngx_pool_t *pool, const tg_addr_t *addr,
+    ngx_str_t *text)
+{
+    char  buf[NGX_INET6_ADDRSTRLEN + 1];
+
+    tg_addr_format(addr, buf, sizeof(buf));
+
+    return ngx_toolgate_exchange_copy(pool, buf, text);
 }

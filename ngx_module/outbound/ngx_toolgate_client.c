@@ -334,6 +334,13 @@ ngx_toolgate_call_on_lookup(void *data, const char *code, const char *detail)
         ngx_log_error(NGX_LOG_WARN, call->log, 0,
                       "toolgate: outbound call not begun: %s: %s", detail,
                       call->request->parts->host);
+
+        if (call->lookup.refused_known) {
+            (void) ngx_toolgate_exchange_address(call->pool,
+                                                 &call->lookup.refused_addr,
+                                                 &call->result.address);
+        }
+
         ngx_toolgate_call_fail(call, code, detail);
         return;
     }

@@ -90,7 +90,7 @@ typedef struct {
     ngx_uint_t        status;
     ngx_str_t         content_type;
     ngx_str_t         body;           /* decoded; empty when it was streamed */
-    ngx_str_t         address;        /* text of the peer used, "" if none */
+    ngx_str_t         address;        /* of the peer used or refused, "" if none */
     /* how long look-up, connect and handshake took (0 on a kept connection);
      * first byte and total are counted from the start of the call */
     ngx_msec_t        dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms;

@@ -98,6 +98,10 @@ ngx_int_t ngx_toolgate_exchange_facts(ngx_toolgate_exchange_t *exchange,
     ngx_uint_t whole, ngx_msec_t call_started,
     ngx_toolgate_client_result_t *result);
 
+/* An address as text in pool. */
+ngx_int_t ngx_toolgate_exchange_address(ngx_pool_t *pool, const tg_addr_t *addr,
+    ngx_str_t *text);
+
 /* Gives the handle back, whatever state it is in. */
 void ngx_toolgate_exchange_stop(ngx_toolgate_exchange_t *exchange,
     ngx_uint_t keep);

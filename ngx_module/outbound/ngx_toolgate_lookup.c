@@ -156,6 +156,8 @@ ngx_toolgate_lookup_address(ngx_toolgate_lookup_t *lookup, const tg_addr_t *addr
 
     if (refused) {
         lookup->refused = refused;
+        lookup->refused_addr = *addr;
+        lookup->refused_known = 1;
 
     } else if (lookup->naddrs < NGX_TOOLGATE_CLIENT_MAX_ADDRESSES) {
         lookup->addrs[lookup->naddrs++] = *addr;

@@ -22,6 +22,8 @@ struct ngx_toolgate_lookup_s {
     void                          *data;
     ngx_resolver_ctx_t            *asked;      /* NULL: nobody is being asked */
     const char                    *refused;    /* why, of any of the addresses */
+    tg_addr_t                      refused_addr;
+    unsigned                       refused_known:1;
     ngx_uint_t                     naddrs;
     tg_addr_t                      addrs[NGX_TOOLGATE_CLIENT_MAX_ADDRESSES];
 };

@@ -55,8 +55,13 @@ ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call)
     case NGX_HTTP_TOOLGATE_CALL_COUNTING:
 
         verdict = tg_policy_check(&call->facts);
+        call->verdict = verdict;
 
         if (call->unknown_before && (verdict.allowed || verdict.ask_limit)) {
+            call->verdict.allowed = false;
+            call->verdict.check = TG_CHECK_ALREADY_DONE;
+            call->verdict.code = "outcome_unknown";
+
             ngx_http_toolgate_call_refuse(call, "outcome_unknown");
             return;
         }
@@ -402,6 +407,19 @@ ngx_http_toolgate_call_refuse(ngx_http_toolgate_call_t *call, const char *code)
 }
 
 
+void
+ngx_http_toolgate_call_cancelled(ngx_http_toolgate_call_t *call)
+{
+    call->ended = ngx_current_msec;
+    call->code = "run_cancelled";
+
+    if (!call->verdict.allowed) {
+        call->verdict.check = TG_CHECK_RUN_LIVE;
+        call->verdict.code = "run_cancelled";
+    }
+}
+
+
 static void
 ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
 {
@@ -413,6 +431,7 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
     run = call->run;
 
     call->state = NGX_HTTP_TOOLGATE_CALL_ENDED;
+    call->ended = ngx_current_msec;
     run->calls_open--;
 
     /* a name that is none of ours is whatever a model has written */
@@ -423,7 +442,7 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
                   call->code ? call->code : "ok");
 
     if (!call->caller_owned || call->code) {
-        ngx_http_toolgate_call_step(run, &call->name, call->code);
+        ngx_http_toolgate_call_step(run, call->step, &call->name, call->code);
     }
 
     /* the next one that waited for this one may go */

@@ -73,6 +73,13 @@ ngx_http_toolgate_call_init(ngx_http_toolgate_run_t *run,
     }
 
     tg_id_make("call_", random, call->id);
+    call->started = ngx_current_msec;
+
+    if (ngx_http_toolgate_random(random, sizeof(random)) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    tg_id_make("step_", random, call->step);
 
     call->name = ngx_http_toolgate_copy(run->request->pool,
                                         tg_buf_get(&asked->name));
@@ -265,10 +272,9 @@ ngx_http_toolgate_call_arguments(ngx_http_toolgate_call_t *call,
 
 
 void
-ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run, ngx_str_t *tool,
-    const char *code)
+ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run, const char *id,
+    ngx_str_t *tool, const char *code)
 {
-    u_char                     random[TG_ID_RANDOM_LEN];
     ngx_http_toolgate_step_t  *step;
 
     if (run->steps.nelts == NGX_HTTP_TOOLGATE_RUN_STEPS_MAX) {
@@ -277,12 +283,12 @@ ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run, ngx_str_t *tool,
 
     step = ngx_array_push(&run->steps);
 
-    if (step == NULL || ngx_http_toolgate_random(random, sizeof(random)) != NGX_OK) {
+    if (step == NULL) {
         run->out_of_memory = 1;
         return;
     }
 
-    tg_id_make("step_", random, step->id);
+    (void) ngx_cpystrn((u_char *) step->id, (u_char *) id, TG_ID_MAX_LEN);
     step->tool = *tool;
     step->code = code;
 }
@@ -291,19 +297,25 @@ ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run, ngx_str_t *tool,
 void
 ngx_http_toolgate_calls_drop(ngx_http_toolgate_run_t *run)
 {
+    char       id[TG_ID_MAX_LEN];
     size_t     i;
+    u_char     random[TG_ID_RANDOM_LEN];
     ngx_str_t  name;
 
     for (i = 0; i < run->delta.call_count; i++) {
         name = ngx_http_toolgate_copy(run->request->pool,
                                       tg_buf_get(&run->delta.calls[i].name));
 
-        if (name.data == NULL) {
+        if (name.data == NULL
+            || ngx_http_toolgate_random(random, sizeof(random)) != NGX_OK)
+        {
             run->out_of_memory = 1;
             return;
         }
 
-        ngx_http_toolgate_call_step(run, &name, "round_limit");
+        tg_id_make("step_", random, id);
+        ngx_http_toolgate_call_step(run, id, &name, "round_limit");
+        ngx_http_toolgate_steps_dropped(run, &run->delta.calls[i], id);
     }
 }
 
@@ -323,7 +335,7 @@ ngx_http_toolgate_calls_cancel(ngx_http_toolgate_run_t *run)
 
         if (call->state != NGX_HTTP_TOOLGATE_CALL_ENDED) {
             call->state = NGX_HTTP_TOOLGATE_CALL_ENDED;
-            call->code = "run_cancelled";
+            ngx_http_toolgate_call_cancelled(call);
         }
     }
 }

@@ -62,6 +62,18 @@ ngx_http_toolgate_model_call(ngx_http_toolgate_run_t *run)
 }
 
 
+ngx_str_t
+ngx_http_toolgate_model_vendor_name(ngx_http_toolgate_run_t *run)
+{
+    ngx_http_toolgate_upstream_t  *upstream;
+
+    upstream = run->model->upstreams.elts;
+    upstream += run->upstream;
+
+    return upstream->vendor_name.len ? upstream->vendor_name : run->model->name;
+}
+
+
 static void
 ngx_http_toolgate_model_head(ngx_http_toolgate_turn_t *turn)
 {

@@ -388,18 +388,13 @@ ngx_http_toolgate_prompt_is(ngx_http_toolgate_run_t *run,
 static void
 ngx_http_toolgate_prompt_name(ngx_http_toolgate_prompt_builder_t *p)
 {
-    tg_buf_t                       text;
-    ngx_str_t                     *name;
-    ngx_http_toolgate_upstream_t  *upstream;
+    tg_buf_t   text;
+    ngx_str_t  name;
 
-    upstream = p->run->model->upstreams.elts;
-    upstream += p->run->upstream;
-
-    name = upstream->vendor_name.len ? &upstream->vendor_name
-                                     : &p->run->model->name;
+    name = ngx_http_toolgate_model_vendor_name(p->run);
 
     tg_buf_init(&text, 4096);
-    tg_buf_json_string(&text, (tg_str_t) { name->len, (char *) name->data });
+    tg_buf_json_string(&text, (tg_str_t) { name.len, (char *) name.data });
     ngx_http_toolgate_prompt_copy(p, &text);
     tg_buf_free(&text);
 }

@@ -117,6 +117,8 @@ ngx_http_toolgate_run_start(ngx_http_toolgate_run_t *run)
     run->deadline_at = ngx_current_msec + run->location->run_timeout;
     ngx_add_timer(&run->deadline, run->location->run_timeout);
 
+    ngx_http_toolgate_steps_open(run);
+
     ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_START);
 
     /* the subrequest is posted; the caller comes from nginx's own handlers, which
@@ -341,6 +343,8 @@ ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run)
         tg_delta_init(&run->delta);
     }
 
+    ngx_http_toolgate_steps_turn_begins(run);
+
     if (ngx_http_toolgate_model_call(run) != NGX_OK) {
         run->out_of_memory = 1;
     }
@@ -350,7 +354,7 @@ ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run)
 static void
 ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run)
 {
-    const char                   *finish;
+    const char                   *code, *finish;
     ngx_http_toolgate_failure_t   failure;
 
     if (run->relay) {
@@ -363,7 +367,10 @@ ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run)
 
     ngx_memzero(&failure, sizeof(failure));
 
-    if (ngx_http_toolgate_model_failure(run, &failure)) {
+    code = ngx_http_toolgate_model_failure(run, &failure);
+    ngx_http_toolgate_steps_turn_ended(run, code);
+
+    if (code) {
 
         if (ngx_http_toolgate_model_next(run)) {
             ngx_http_toolgate_run_call_model(run);
@@ -394,6 +401,7 @@ ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run)
 
     run->round++;
     run->state = NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS;
+    ngx_http_toolgate_steps_round_begins(run);
 
     if (ngx_http_toolgate_calls_start(run) != NGX_OK) {
         run->out_of_memory = 1;
@@ -405,6 +413,8 @@ static void
 ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run)
 {
     ngx_uint_t  i;
+
+    ngx_http_toolgate_steps_round_ended(run);
 
     for (i = 0; i < run->call_count; i++) {
         if (run->calls[i].caller_owned && run->calls[i].code == NULL) {
@@ -432,6 +442,9 @@ ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
 {
     run->finish_reason = finish_reason;
     run->state = NGX_HTTP_TOOLGATE_RUN_COMPLETED;
+
+    /* before the client hears that it may ask for them */
+    ngx_http_toolgate_steps_close(run);
 
     if (run->face->finish(run) != NGX_OK) {
         run->out_of_memory = 1;
@@ -461,6 +474,7 @@ ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure)
 {
     ngx_http_toolgate_run_stop(run);
+    ngx_http_toolgate_steps_close(run);
 
     run->limits_known = 0;
     run->turn_ended = 0;

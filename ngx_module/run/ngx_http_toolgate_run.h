@@ -46,6 +46,7 @@ typedef enum {
 } ngx_http_toolgate_run_event_e;
 
 typedef struct ngx_http_toolgate_run_s  ngx_http_toolgate_run_t;
+typedef struct ngx_http_toolgate_steps_s  ngx_http_toolgate_steps_t;
 
 /* What the client asked for, checked; body and scan stay as long as another turn
  * may need them. */
@@ -61,6 +62,7 @@ typedef struct {
     unsigned                        stream:1;
     unsigned                        include_usage:1;
     unsigned                        allow_actions:1;
+    unsigned                        store:1;        /* the run is kept */
     unsigned                        owned:1;        /* body and scan are the run's */
 } ngx_http_toolgate_prompt_t;
 
@@ -113,6 +115,10 @@ typedef struct {
     tg_policy_facts_t               facts;
     ngx_http_toolgate_job_t         job;
     const char                     *code;           /* NULL: ok */
+    char                            step[TG_ID_MAX_LEN];
+    tg_policy_verdict_t             verdict;        /* the last one */
+    ngx_msec_t                      started;
+    ngx_msec_t                      ended;
     unsigned                        caller_owned:1;
     unsigned                        unknown_before:1;  /* the same call's outcome */
 } ngx_http_toolgate_call_t;
@@ -184,6 +190,7 @@ struct ngx_http_toolgate_run_s {
     ngx_array_t                     used_ids;       /* of ngx_str_t */
     ngx_array_t                     done_calls;     /* of done_call_t */
     ngx_array_t                     steps;          /* of step_t */
+    ngx_http_toolgate_steps_t      *record;         /* NULL: not kept */
     ngx_http_toolgate_call_t       *calls;
     ngx_uint_t                      call_count;
     ngx_uint_t                      calls_open;
@@ -229,6 +236,8 @@ const char *ngx_http_toolgate_model_failure(ngx_http_toolgate_run_t *run,
 /* The code for the status of a turn; NULL for 2xx. */
 const char *ngx_http_toolgate_model_status(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure);
+/* The name under which the model's current place knows it. */
+ngx_str_t ngx_http_toolgate_model_vendor_name(ngx_http_toolgate_run_t *run);
 /* Whether another place of the same model may be tried after this turn. */
 ngx_uint_t ngx_http_toolgate_model_next(ngx_http_toolgate_run_t *run);
 /* Adds what a turn has used to the run's sum. */
@@ -245,18 +254,38 @@ void ngx_http_toolgate_prompt_fill(ngx_http_toolgate_run_t *run, tg_buf_t *out);
 
 /* _call.c: moves one call on; called again when what it waited for has happened. */
 void ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call);
+/* Says of one that has not ended that the run was ended before. */
+void ngx_http_toolgate_call_cancelled(ngx_http_toolgate_call_t *call);
 
 /* _calls.c: starts the calls that the turn asked for; EVENT_CALLS_ENDED follows. */
 ngx_int_t ngx_http_toolgate_calls_start(ngx_http_toolgate_run_t *run);
 /* Notes the calls of a turn that may have none: they are not run. */
 void ngx_http_toolgate_calls_drop(ngx_http_toolgate_run_t *run);
-/* Adds a step for a call with this code (NULL: ok). */
-void ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run, ngx_str_t *tool,
-    const char *code);
+/* Adds a step of this id for a call with this code (NULL: ok). */
+void ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run, const char *id,
+    ngx_str_t *tool, const char *code);
 /* Stops those that are under way. */
 void ngx_http_toolgate_calls_cancel(ngx_http_toolgate_run_t *run);
 /* Adds the finished round to the history. */
 ngx_int_t ngx_http_toolgate_calls_remember(ngx_http_toolgate_run_t *run);
+
+/*
+ * _steps.c: the record of an agent's run, for those who ask later what happened.
+ * Each does nothing for a run that is not kept, and none can fail the run.
+ */
+void ngx_http_toolgate_steps_open(ngx_http_toolgate_run_t *run);
+void ngx_http_toolgate_steps_turn_begins(ngx_http_toolgate_run_t *run);
+/* code NULL: the model gave an answer. Before another place is tried. */
+void ngx_http_toolgate_steps_turn_ended(ngx_http_toolgate_run_t *run,
+    const char *code);
+void ngx_http_toolgate_steps_round_begins(ngx_http_toolgate_run_t *run);
+/* While the calls of the round are there. */
+void ngx_http_toolgate_steps_round_ended(ngx_http_toolgate_run_t *run);
+/* A call that came when there may be none; id is that of its step. */
+void ngx_http_toolgate_steps_dropped(ngx_http_toolgate_run_t *run,
+    tg_delta_call_t *asked, const char *id);
+/* The run is over; what is under way counts as cancelled. */
+void ngx_http_toolgate_steps_close(ngx_http_toolgate_run_t *run);
 
 /* _relay.c: the owner of a pass-through turn, and what follows when it ended. */
 extern const ngx_http_toolgate_turn_owner_t  ngx_http_toolgate_relay_owner;

@@ -46,6 +46,8 @@ ngx_http_toolgate_turn_begin(ngx_http_request_t *r, ngx_http_toolgate_turn_t *tu
     ngx_str_null(&turn->retry_after);
     turn->fault = NULL;
     turn->advice = NULL;
+    turn->detail = NULL;
+    turn->result = NULL;
     turn->given_up = 0;
 
     return NGX_OK;

@@ -78,6 +78,9 @@ struct ngx_http_toolgate_turn_s {
     off_t                                   content_length;   /* -1: unknown */
     const char                             *fault;     /* why it was not begun: code */
     const char                             *advice;    /* and what to do about that */
+    const char                             *detail;    /* why it broke, for the steps */
+    /* of the protected client when the turn was its call, and that has ended */
+    ngx_toolgate_client_result_t           *result;
     unsigned                                given_up:1;
     unsigned                                guarded:1; /* the pool ends the events */
     ngx_http_toolgate_turn_subrequest_t     sub;

@@ -72,6 +72,7 @@ ngx_http_toolgate_turn_outbound(ngx_http_request_t *r,
                       "toolgate: model call not begun: %s: %s", reason,
                       url->parts.host);
         turn->status = NGX_HTTP_BAD_GATEWAY;
+        turn->detail = reason;
         ngx_http_toolgate_turn_end(turn, 0);
         return NGX_OK;
     }
@@ -245,6 +246,8 @@ ngx_http_toolgate_turn_outbound_done(void *data,
     ngx_http_toolgate_turn_t  *turn = data;
 
     c = turn->connection;
+    turn->result = result;
+    turn->detail = result->detail;
 
     if (result->code) {
         ngx_log_error(NGX_LOG_WARN, c->log, 0, "toolgate: model call: %s: %s",

@@ -33,7 +33,8 @@ static const char *ngx_http_toolgate_helper_tool_code(ngx_pool_t *pool,
 
 const ngx_http_toolgate_tool_ops_t  ngx_http_toolgate_helper_tool_ops = {
     ngx_http_toolgate_helper_tool_start,
-    ngx_http_toolgate_helper_tool_cancel
+    ngx_http_toolgate_helper_tool_cancel,
+    NULL
 };
 
 
@@ -118,6 +119,7 @@ ngx_http_toolgate_helper_tool_done(void *data,
                       result->detail ? result->detail : "");
 
         job->code = result->code;
+        job->detail = result->detail;
         (void) tg_policy_envelope(result->code,
                                   result->asked
                                   ? tg_str(NGX_HTTP_TOOLGATE_HELPER_LOST)

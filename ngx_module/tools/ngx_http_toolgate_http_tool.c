@@ -5,6 +5,7 @@
 
 #include "ngx_http_toolgate_tools.h"
 
+#include "tg_mask.h"
 #include "tg_shape.h"
 #include "tg_sign.h"
 #include "tg_template.h"
@@ -12,21 +13,29 @@
 
 typedef struct {
     tg_template_request_t           rendered;
+    tg_template_request_t           shown;        /* the same without secrets */
     ngx_toolgate_client_request_t   request;
     ngx_toolgate_call_t            *call;
+    ngx_toolgate_client_result_t   *result;
 } ngx_http_toolgate_http_job_t;
 
 
 static ngx_int_t ngx_http_toolgate_http_tool_start(ngx_http_toolgate_job_t *job);
 static void ngx_http_toolgate_http_tool_cancel(ngx_http_toolgate_job_t *job);
+static ngx_int_t ngx_http_toolgate_http_tool_facts(ngx_http_toolgate_job_t *job,
+    ngx_http_toolgate_job_facts_t *facts);
 static const char *ngx_http_toolgate_http_tool_render(
-    ngx_http_toolgate_job_t *job, ngx_http_toolgate_http_job_t *hj);
+    ngx_http_toolgate_job_t *job, const char *secret_text,
+    tg_template_request_t *rendered);
 static ngx_int_t ngx_http_toolgate_http_tool_headers(
     ngx_http_toolgate_job_t *job, ngx_http_toolgate_http_job_t *hj);
+static ngx_array_t *ngx_http_toolgate_http_tool_rendered_headers(
+    ngx_pool_t *pool, tg_template_request_t *rendered);
 static ngx_int_t ngx_http_toolgate_http_tool_header(ngx_array_t *headers,
     tg_str_t name, tg_str_t value);
 static void ngx_http_toolgate_http_tool_done(void *data,
     ngx_toolgate_client_result_t *result);
+static const char *ngx_http_toolgate_http_tool_reason(ngx_uint_t status);
 static ngx_int_t ngx_http_toolgate_http_tool_refused(ngx_http_toolgate_job_t *job,
     const char *code);
 static void ngx_http_toolgate_http_tool_cleanup(void *data);
@@ -34,7 +43,8 @@ static void ngx_http_toolgate_http_tool_cleanup(void *data);
 
 const ngx_http_toolgate_tool_ops_t  ngx_http_toolgate_http_tool_ops = {
     ngx_http_toolgate_http_tool_start,
-    ngx_http_toolgate_http_tool_cancel
+    ngx_http_toolgate_http_tool_cancel,
+    ngx_http_toolgate_http_tool_facts
 };
 
 
@@ -55,10 +65,12 @@ ngx_http_toolgate_http_tool_start(ngx_http_toolgate_job_t *job)
     cln->handler = ngx_http_toolgate_http_tool_cleanup;
     job->state = hj;
 
-    code = ngx_http_toolgate_http_tool_render(job, hj);
+    code = ngx_http_toolgate_http_tool_render(job, NULL, &hj->rendered);
+    job->detail = hj->rendered.detail;
 
     if (code == NULL) {
         code = tg_url_judge(&hj->rendered.parts, &job->conf->client.guard);
+        job->detail = code;
 
         /* to the model every address fault is the same */
         if (code) {
@@ -96,22 +108,46 @@ ngx_http_toolgate_http_tool_start(ngx_http_toolgate_job_t *job)
 
 static const char *
 ngx_http_toolgate_http_tool_render(ngx_http_toolgate_job_t *job,
-    ngx_http_toolgate_http_job_t *hj)
+    const char *secret_text, tg_template_request_t *rendered)
 {
-    ngx_uint_t                   i;
-    tg_template_values_t         values;
-    tg_template_secret_t        *secrets;
-    ngx_http_toolgate_secret_t  *known;
+    ngx_uint_t            count;
+    tg_template_values_t  values;
 
-    known = job->project->secrets.elts;
+    ngx_memzero(&values, sizeof(values));
+    values.args = job->arguments;
+    values.end_user = job->end_user;
+    values.variables = job->variables;
+    values.secrets = ngx_http_toolgate_http_tool_secrets(job->pool, job->project,
+                                                         &count);
+    values.secret_count = count;
+    values.secret_text = secret_text;
 
-    secrets = ngx_pcalloc(job->pool, (job->project->secrets.nelts + 1)
-                                     * sizeof(tg_template_secret_t));
-    if (secrets == NULL) {
+    if (values.secrets == NULL) {
         return "unresolved_placeholder";
     }
 
-    for (i = 0; i < job->project->secrets.nelts; i++) {
+    return tg_template_render(job->tool->template, &values, rendered);
+}
+
+
+tg_template_secret_t *
+ngx_http_toolgate_http_tool_secrets(ngx_pool_t *pool,
+    ngx_http_toolgate_project_t *project, ngx_uint_t *count)
+{
+    ngx_uint_t                   i;
+    tg_template_secret_t        *secrets;
+    ngx_http_toolgate_secret_t  *known;
+
+    known = project->secrets.elts;
+    *count = project->secrets.nelts;
+
+    secrets = ngx_pcalloc(pool, (*count + 1) * sizeof(tg_template_secret_t));
+    if (secrets == NULL) {
+        *count = 0;
+        return NULL;
+    }
+
+    for (i = 0; i < *count; i++) {
         secrets[i].name.data = (char *) known[i].name.data;
         secrets[i].name.len = known[i].name.len;
         secrets[i].value.data = (char *) known[i].value.data;
@@ -120,14 +156,7 @@ ngx_http_toolgate_http_tool_render(ngx_http_toolgate_job_t *job,
         secrets[i].allowed_host_count = known[i].allowed_host_count;
     }
 
-    ngx_memzero(&values, sizeof(values));
-    values.args = job->arguments;
-    values.end_user = job->end_user;
-    values.variables = job->variables;
-    values.secrets = secrets;
-    values.secret_count = job->project->secrets.nelts;
-
-    return tg_template_render(job->tool->template, &values, &hj->rendered);
+    return secrets;
 }
 
 
@@ -135,24 +164,15 @@ static ngx_int_t
 ngx_http_toolgate_http_tool_headers(ngx_http_toolgate_job_t *job,
     ngx_http_toolgate_http_job_t *hj)
 {
-    size_t      i;
     tg_buf_t    text;
     tg_str_t    body, id;
     ngx_int_t   rc;
 
-    hj->request.headers = ngx_array_create(job->pool, 8, sizeof(ngx_keyval_t));
+    hj->request.headers =
+        ngx_http_toolgate_http_tool_rendered_headers(job->pool, &hj->rendered);
+
     if (hj->request.headers == NULL) {
         return NGX_ERROR;
-    }
-
-    for (i = 0; i < hj->rendered.header_count; i++) {
-        if (ngx_http_toolgate_http_tool_header(hj->request.headers,
-                                    tg_buf_get(&hj->rendered.headers[i].name),
-                                    tg_buf_get(&hj->rendered.headers[i].value))
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
     }
 
     id.data = (char *) job->call_id.data;
@@ -186,6 +206,30 @@ ngx_http_toolgate_http_tool_headers(ngx_http_toolgate_job_t *job,
     tg_buf_free(&text);
 
     return rc;
+}
+
+
+static ngx_array_t *
+ngx_http_toolgate_http_tool_rendered_headers(ngx_pool_t *pool,
+    tg_template_request_t *rendered)
+{
+    size_t        i;
+    ngx_array_t  *headers;
+
+    headers = ngx_array_create(pool, rendered->header_count + 4,
+                               sizeof(ngx_keyval_t));
+
+    for (i = 0; headers && i < rendered->header_count; i++) {
+        if (ngx_http_toolgate_http_tool_header(headers,
+                                        tg_buf_get(&rendered->headers[i].name),
+                                        tg_buf_get(&rendered->headers[i].value))
+            != NGX_OK)
+        {
+            return NULL;
+        }
+    }
+
+    return headers;
 }
 
 
@@ -229,6 +273,8 @@ ngx_http_toolgate_http_tool_done(void *data, ngx_toolgate_client_result_t *resul
 
     hj = job->state;
     hj->call = NULL;
+    hj->result = result;
+    job->detail = result->detail;
 
     if (result->code) {
         ngx_log_error(NGX_LOG_WARN, job->log, 0,
@@ -247,12 +293,30 @@ ngx_http_toolgate_http_tool_done(void *data, ngx_toolgate_client_result_t *resul
                          (unsigned) result->status, body, &job->result);
 
     if (job->code) {
+        job->detail = ngx_http_toolgate_http_tool_reason(result->status);
         ngx_log_error(NGX_LOG_WARN, job->log, 0,
                       "toolgate: tool \"%V\": %s: answered with status %ui",
                       &job->tool->name, job->code, result->status);
     }
 
     job->done(job);
+}
+
+
+static const char *
+ngx_http_toolgate_http_tool_reason(ngx_uint_t status)
+{
+    switch (status / 100) {
+
+    case 2:
+        return "the body is not the JSON that the tool's response asks for";
+
+    case 3:
+        return "redirects are not followed";
+
+    default:
+        return "the status is not 2xx";
+    }
 }
 
 
@@ -278,10 +342,65 @@ ngx_http_toolgate_http_tool_cancel(ngx_http_toolgate_job_t *job)
 }
 
 
+/* The request is rendered once more for that, with no secret in it: where a secret
+ * was is not told by its bytes, which may be any. */
+static ngx_int_t
+ngx_http_toolgate_http_tool_facts(ngx_http_toolgate_job_t *job,
+    ngx_http_toolgate_job_facts_t *facts)
+{
+    ngx_uint_t                     i;
+    ngx_keyval_t                  *header, *shown;
+    ngx_http_toolgate_http_job_t  *hj = job->state;
+
+    if (hj->rendered.url.len == 0) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_toolgate_http_tool_render(job, TG_MASK_TEXT, &hj->shown) != NULL) {
+        return NGX_ERROR;
+    }
+
+    facts->headers = ngx_http_toolgate_http_tool_rendered_headers(job->pool,
+                                                                  &hj->shown);
+    if (facts->headers == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* behind the template's own stand those that every request gets */
+
+    header = hj->request.headers ? hj->request.headers->elts : NULL;
+
+    for (i = facts->headers->nelts; header && i < hj->request.headers->nelts; i++) {
+        shown = ngx_array_push(facts->headers);
+        if (shown == NULL) {
+            return NGX_ERROR;
+        }
+
+        *shown = header[i];
+
+        if (shown->key.len == sizeof("webhook-signature") - 1
+            && ngx_strncmp(shown->key.data, "webhook-signature", shown->key.len)
+               == 0)
+        {
+            ngx_str_set(&shown->value, TG_MASK_TEXT);
+        }
+    }
+
+    facts->method = hj->shown.method;
+    facts->url = tg_buf_get(&hj->shown.url);
+    facts->body = tg_buf_get(&hj->shown.body);
+    facts->has_body = hj->shown.has_body;
+    facts->upstream = hj->result;
+
+    return NGX_OK;
+}
+
+
 static void
 ngx_http_toolgate_http_tool_cleanup(void *data)
 {
     ngx_http_toolgate_http_job_t  *hj = data;
 
     tg_template_request_free(&hj->rendered);
+    tg_template_request_free(&hj->shown);
 }

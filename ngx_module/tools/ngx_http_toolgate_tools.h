@@ -41,9 +41,21 @@ struct ngx_http_toolgate_job_s {
     /* set when done is called: what the model gets, as JSON */
     tg_buf_t                        result;
     const char                     *code;          /* NULL: {"ok":true,…} */
+    const char                     *detail;        /* why, for the steps alone */
 
     void                           *state;         /* of the kind */
 };
+
+/* What went out for a job and what came of it. It is for the run's steps: where a
+ * secret was in the request, TG_MASK_TEXT stands; the answer may hold any. */
+typedef struct {
+    const char                     *method;        /* NULL: no request was made */
+    tg_str_t                        url;
+    ngx_array_t                    *headers;       /* of ngx_keyval_t */
+    tg_str_t                        body;
+    ngx_toolgate_client_result_t   *upstream;      /* NULL: nobody was asked */
+    unsigned                        has_body:1;
+} ngx_http_toolgate_job_facts_t;
 
 typedef struct {
     /* NGX_OK: done will be called from the event loop; NGX_DONE: result and code
@@ -51,12 +63,20 @@ typedef struct {
     ngx_int_t  (*start)(ngx_http_toolgate_job_t *job);
     /* ends the job at once; done is not called any more */
     void       (*cancel)(ngx_http_toolgate_job_t *job);
+    /* fills facts (all of it is zero before) for a job that was started and is
+     * over; they live as long as the job's pool. NULL: this kind has none */
+    ngx_int_t  (*facts)(ngx_http_toolgate_job_t *job,
+                        ngx_http_toolgate_job_facts_t *facts);
 } ngx_http_toolgate_tool_ops_t;
 
 
 extern const ngx_http_toolgate_tool_ops_t  ngx_http_toolgate_http_tool_ops;
 extern const ngx_http_toolgate_tool_ops_t  ngx_http_toolgate_helper_tool_ops;
 
+
+/* The project's secrets with their values, in pool; NULL: out of memory. */
+tg_template_secret_t *ngx_http_toolgate_http_tool_secrets(ngx_pool_t *pool,
+    ngx_http_toolgate_project_t *project, ngx_uint_t *count);
 
 /* The table of a kind. */
 static inline const ngx_http_toolgate_tool_ops_t *

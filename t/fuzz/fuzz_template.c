@@ -84,7 +84,7 @@ run(const json_t *tool, json_t *args, const json_t *user, bool own_host)
     const char             *code, *again_code;
     tg_template_t          *template;
     tg_template_error_t     error;
-    tg_template_values_t    values = { args, user, user, secrets, 1 };
+    tg_template_values_t    values = { args, user, user, secrets, 1, NULL };
     tg_template_request_t   request, again;
 
     template = tg_template_compile(tool, NULL, &error);

@@ -208,7 +208,7 @@ call(const tg_template_t *template, const json_t *line, json_t *args)
     }
 
     values = (tg_template_values_t) { args, json_object_get(line, "end_user"),
-        json_object_get(line, "var"), secrets.secrets, secrets.count };
+        json_object_get(line, "var"), secrets.secrets, secrets.count, NULL };
 
     code = tg_template_render(template, &values, &request);
     out = code == NULL ? show(&request) : deny(code, NULL, request.detail);

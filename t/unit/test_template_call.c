@@ -63,7 +63,7 @@ render(const char *tool_text, const char *args_text, const char *user_text,
     const char             *code;
     tg_template_t          *template;
     tg_template_error_t     error;
-    tg_template_values_t    values = { args, user, vars, secrets, n };
+    tg_template_values_t    values = { args, user, vars, secrets, n, NULL };
 
     template = tg_template_compile(tool, NULL, &error);
     if (template == NULL) {
@@ -397,6 +397,47 @@ test_secret_escape(void **state)
 
 
 /* C067, C078: the bytes of a body are exact; escapes, types, order of keys. */
+/* what is kept of a request shows where a secret was, never the secret */
+static void
+test_secret_stand_in(void **state)
+{
+    json_t                *tool;
+    tg_template_t         *template;
+    tg_template_error_t    error;
+    tg_template_request_t  request;
+    tg_template_secret_t   secret = { tg_str("S"), tg_str("a/b"), any_host, 1 };
+    tg_template_values_t   values = { .secrets = &secret, .secret_count = 1,
+                                      .secret_text = "***" };
+
+    (void) state;
+
+    tool = quoted("{'name':'t','config':{'method':'POST','url':"
+                  "'https://api.example.com/v1/x?k={{secret.S}}&n=1','headers':"
+                  "{'X-Key':'Bearer {{secret.S}}'},'body':{'k':'{{secret.S}}',"
+                  "'m':'x{{secret.S}}y'}}}");
+    template = tg_template_compile(tool, NULL, &error);
+    assert_non_null(template);
+
+    assert_null(tg_template_render(template, &values, &request));
+    assert_true(tg_str_eq(tg_buf_get(&request.url),
+                          tg_str("https://api.example.com/v1/x?k=***&n=1")));
+    assert_true(tg_str_eq(tg_buf_get(&request.headers[0].value),
+                          tg_str("Bearer ***")));
+    assert_true(tg_str_eq(tg_buf_get(&request.body),
+                          tg_str("{\"k\":\"***\",\"m\":\"x***y\"}")));
+
+    tg_template_request_free(&request);
+
+    /* the hosts are still asked for */
+    secret.allowed_host_count = 0;
+    assert_string_equal(tg_template_render(template, &values, &request),
+                        "secret_host_not_allowed");
+
+    tg_template_free(template);
+    json_decref(tool);
+}
+
+
 static void
 test_body(void **state)
 {
@@ -644,7 +685,7 @@ test_bench(void **state)
     user = quoted("{'external_id':'u1'}");
     template = tg_template_compile(tool, NULL, &error);
     assert_non_null(template);
-    values = (tg_template_values_t) { args, user, NULL, &secret, 1 };
+    values = (tg_template_values_t) { args, user, NULL, &secret, 1, NULL };
     assert_int_equal(tg_sign_key_parse(tg_str("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
         &key), TG_OK);
     tg_buf_init(&signature, 128);
@@ -683,6 +724,7 @@ main(void)
         cmocka_unit_test(test_headers),
         cmocka_unit_test(test_secret_hosts),
         cmocka_unit_test(test_secret_escape),
+        cmocka_unit_test(test_secret_stand_in),
         cmocka_unit_test(test_body),
         cmocka_unit_test(test_content_type),
         cmocka_unit_test(test_bounds),
