@@ -200,6 +200,9 @@ static const tg_error_t  tg_errors[] = {
       "timeout_ms must be from 100 to 15000. Change it." },
     { "too_many_fields", 422, TG_ERROR_INVALID,
       "The response has more than 12 fields. Remove some." },
+    { "too_many_objects", 422, TG_ERROR_INVALID,
+      "The project has as many objects of this kind as it may have. Delete some that "
+      "are not needed any more." },
     { "rules_too_long", 422, TG_ERROR_INVALID,
       "The rules are over 4,000 characters. Shorten them." },
 

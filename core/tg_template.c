@@ -407,6 +407,42 @@ tg_template_parameters(const tg_template_t *template)
 }
 
 
+static bool
+tg_parts_use_secret(const tg_parts_t *parts, tg_str_t name)
+{
+    size_t            i;
+    const tg_part_t  *part;
+
+    for (i = 0; i < parts->count; i++) {
+        part = &parts->parts[i];
+
+        if (part->source == TG_SOURCE_SECRET
+            && tg_str_eq((tg_str_t) { part->len, part->data }, name))
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+bool
+tg_template_uses_secret(const tg_template_t *template, tg_str_t name)
+{
+    size_t  i;
+
+    for (i = 0; i < template->header_count; i++) {
+        if (tg_parts_use_secret(&template->headers[i].value, name)) {
+            return true;
+        }
+    }
+
+    return tg_parts_use_secret(&template->url, name)
+           || tg_parts_use_secret(&template->body, name);
+}
+
+
 const json_t *
 tg_template_response(const tg_template_t *template)
 {

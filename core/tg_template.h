@@ -92,6 +92,8 @@ bool tg_template_enabled(const tg_template_t *template);
 unsigned tg_template_timeout_ms(const tg_template_t *template);
 /* config.parameters (a borrowed reference; an empty closed object when absent). */
 const json_t *tg_template_parameters(const tg_template_t *template);
+/* Whether a request of this template holds the secret of this name. */
+bool tg_template_uses_secret(const tg_template_t *template, tg_str_t name);
 /* config.response or NULL (borrowed). */
 const json_t *tg_template_response(const tg_template_t *template);
 

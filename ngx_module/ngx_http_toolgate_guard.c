@@ -104,13 +104,12 @@ ngx_http_toolgate_own_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 static ngx_uint_t
 ngx_http_toolgate_has_model(void *data, ngx_str_t *name)
 {
-    ngx_conf_t                    *cf = data;
+    ngx_http_core_main_conf_t *cmcf = data;
+
     ngx_uint_t                     i;
     ngx_http_core_srv_conf_t     **cscfp;
-    ngx_http_core_main_conf_t     *cmcf;
     ngx_http_toolgate_srv_conf_t  *tscf;
 
-    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
     cscfp = cmcf->servers.elts;
 
     for (i = 0; i < cmcf->servers.nelts; i++) {
@@ -135,7 +134,7 @@ ngx_http_toolgate_finish_conf(ngx_conf_t *cf, ngx_http_toolgate_main_conf_t *tmc
     ngx_http_conf_addr_t              *addr;
     ngx_http_core_srv_conf_t         **cscfp;
     ngx_http_core_main_conf_t         *cmcf;
-    ngx_http_toolgate_catalog_conf_t   catalog;
+    ngx_http_toolgate_catalog_conf_t  *catalog;
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
@@ -173,17 +172,17 @@ ngx_http_toolgate_finish_conf(ngx_conf_t *cf, ngx_http_toolgate_main_conf_t *tmc
         return NGX_ERROR;
     }
 
-    ngx_memzero(&catalog, sizeof(catalog));
-    catalog.zones = tmcf->zones;
-    catalog.globs = &tmcf->catalogs;
-    catalog.guard = &tmcf->client.guard;
-    catalog.master_key = tmcf->master_key;
-    catalog.admin_key = tmcf->admin_key;
-    catalog.helper = (tmcf->helper != NULL);
-    catalog.has_model = ngx_http_toolgate_has_model;
-    catalog.data = cf;
+    catalog = &tmcf->catalog;
+    catalog->zones = tmcf->zones;
+    catalog->globs = &tmcf->catalogs;
+    catalog->guard = &tmcf->client.guard;
+    catalog->master_key = tmcf->master_key;
+    catalog->admin_key = tmcf->admin_key;
+    catalog->helper = (tmcf->helper != NULL);
+    catalog->has_model = ngx_http_toolgate_has_model;
+    catalog->data = cmcf;
 
-    return ngx_http_toolgate_catalog_load(cf, &catalog, &tmcf->objects);
+    return ngx_http_toolgate_catalog_load(cf, catalog, &tmcf->objects);
 }
 
 

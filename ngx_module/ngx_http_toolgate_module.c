@@ -6,6 +6,7 @@
 
 #include "ngx_http_toolgate_module.h"
 #include "ngx_http_toolgate_limit.h"
+#include "ngx_http_toolgate_registry.h"
 #include "ngx_http_toolgate_turn.h"
 #include "ngx_toolgate_helper.h"
 
@@ -65,6 +66,13 @@ static ngx_command_t  ngx_http_toolgate_commands[] = {
       ngx_http_toolgate_master_key,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
+      NULL },
+
+    { ngx_string("toolgate_rotation_overlap"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_toolgate_main_conf_t, rotation_overlap),
       NULL },
 
     { ngx_string("toolgate_catalog"),
@@ -216,6 +224,8 @@ ngx_http_toolgate_create_main_conf(ngx_conf_t *cf)
         return NULL;
     }
 
+    conf->rotation_overlap = NGX_CONF_UNSET;
+
     /* bounded on what it decodes to */
     conf->client.accept_gzip = 1;
     conf->retention = NGX_CONF_UNSET;
@@ -245,6 +255,7 @@ ngx_http_toolgate_init_main_conf(ngx_conf_t *cf, void *conf)
         ngx_str_set(&tmcf->client.user_agent, "K-Agent/1");
     }
 
+    ngx_conf_init_value(tmcf->rotation_overlap, NGX_HTTP_TOOLGATE_ROTATION_S);
     ngx_conf_init_value(tmcf->retention, NGX_HTTP_TOOLGATE_RETENTION_S);
 
     if (tmcf->retention == 0
@@ -366,7 +377,8 @@ ngx_http_toolgate_init_process(ngx_cycle_t *cycle)
 
     if (ngx_toolgate_client_init_worker(cycle) != NGX_OK
         || ngx_toolgate_redis_init_worker(cycle) != NGX_OK
-        || ngx_toolgate_helper_init_worker(cycle) != NGX_OK)
+        || ngx_toolgate_helper_init_worker(cycle) != NGX_OK
+        || ngx_http_toolgate_registry_init_worker(cycle) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -388,6 +400,7 @@ ngx_http_toolgate_exit_process(ngx_cycle_t *cycle)
         return;
     }
 
+    ngx_http_toolgate_registry_exit_worker(cycle);
     ngx_toolgate_helper_exit_worker(cycle);
     ngx_toolgate_redis_exit_worker(cycle);
     ngx_toolgate_client_exit_worker(cycle);

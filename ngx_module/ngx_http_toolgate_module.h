@@ -22,6 +22,7 @@
 #define NGX_HTTP_TOOLGATE_BODY_BUFFER     (128 * 1024)  /* read at once */
 #define NGX_HTTP_TOOLGATE_SSE_PING_MS     15000
 #define NGX_HTTP_TOOLGATE_RUN_TIMEOUT_MS  600000
+#define NGX_HTTP_TOOLGATE_ROTATION_S      86400
 
 typedef struct {
     ngx_toolgate_redis_conf_t     *redis;          /* NULL: none configured */
@@ -37,6 +38,8 @@ typedef struct {
     ngx_str_t                      master_key;
     tg_zones_t                    *zones;          /* NULL: this machine has none */
     ngx_http_toolgate_objects_t    objects;
+    ngx_http_toolgate_catalog_conf_t  catalog;     /* for building objects */
+    time_t                         rotation_overlap;  /* of signing secrets */
     ngx_int_t                      request_id;     /* index of the variable */
     ngx_str_t                      limit_file;     /* of the first toolgate_limit */
     ngx_uint_t                     limit_line;     /* 0: there is none */

@@ -86,9 +86,9 @@ Authorization: Bearer key-run-only-0123456789
 --- more_headers
 Authorization: Bearer key-admin-only-0123456
 --- error_code eval
-[403, 200, 501]
+[403, 200, 200]
 --- response_body_like eval
-['"code":"insufficient_scope"', '"secret":"whsec_', '"code":"not_implemented"']
+['"code":"insufficient_scope"', '"secret":"whsec_', '"object":"list"']
 
 
 

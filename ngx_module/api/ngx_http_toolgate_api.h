@@ -32,6 +32,7 @@ struct ngx_http_toolgate_body_s {
     tg_scan_t                        *scan;
     ngx_http_toolgate_key_t          *key;
     ngx_http_toolgate_body_done_pt    done;
+    void                             *owner;         /* of whoever had it read */
     ngx_http_request_t               *request;
     ngx_event_t                       slice;
     unsigned                          over:1;
@@ -67,7 +68,8 @@ ngx_int_t ngx_http_toolgate_end_user(ngx_http_request_t *r,
 
 /* _body.c: reads and checks a JSON body while it arrives. */
 ngx_int_t ngx_http_toolgate_body_read(ngx_http_request_t *r,
-    ngx_http_toolgate_key_t *key, ngx_http_toolgate_body_done_pt done);
+    ngx_http_toolgate_key_t *key, ngx_http_toolgate_body_done_pt done,
+    void *owner);
 
 /* _reply.c: each sends a whole answer and returns what a content handler
  * returns. In an asynchronous place finalize the request with it. */
@@ -75,6 +77,24 @@ ngx_int_t ngx_http_toolgate_reply(ngx_http_request_t *r, ngx_uint_t status,
     tg_str_t json);
 ngx_int_t ngx_http_toolgate_reply_error(ngx_http_request_t *r, const char *code,
     const char *message, const char *param);
+/* The same with the statuses of the control plane. */
+ngx_int_t ngx_http_toolgate_reply_control(ngx_http_request_t *r, const char *code,
+    const char *message, const char *param);
+
+/* _agent_ref.c: told what was found; agent NULL and code NULL: there is no such
+ * agent. */
+typedef void (*ngx_http_toolgate_agent_ref_pt)(void *data,
+    ngx_http_toolgate_agent_t *agent, const char *code);
+
+/*
+ * The agent that a model's name means within a project; it stays as long as the
+ * request. NGX_OK: found. NGX_DECLINED: not, *code is why or NULL when no agent has
+ * this name. NGX_AGAIN: done will be called from the event loop.
+ */
+ngx_int_t ngx_http_toolgate_agent_ref(ngx_http_request_t *r,
+    ngx_http_toolgate_project_t *project, ngx_str_t *model,
+    ngx_http_toolgate_agent_t **agent, const char **code,
+    ngx_http_toolgate_agent_ref_pt done, void *data);
 
 /* The endpoints. */
 ngx_int_t ngx_http_toolgate_chat(ngx_http_request_t *r,
@@ -84,6 +104,16 @@ ngx_int_t ngx_http_toolgate_models(ngx_http_request_t *r,
 ngx_int_t ngx_http_toolgate_run_steps(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_signing_secret(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_tools(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_agents(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_secrets_api(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_api_keys(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_projects(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 
 #endif /* NGX_HTTP_TOOLGATE_API_H */

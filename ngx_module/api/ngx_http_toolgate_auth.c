@@ -3,6 +3,7 @@
  */
 
 #include "ngx_http_toolgate_api.h"
+#include "ngx_http_toolgate_registry.h"
 
 
 #define NGX_HTTP_TOOLGATE_KEY_LEN_MAX  512
@@ -52,6 +53,10 @@ ngx_http_toolgate_auth(ngx_http_request_t *r, ngx_uint_t scope, const char **cod
 
     tmcf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
     key = ngx_http_toolgate_key_find(&tmcf->objects, sha256);
+
+    if (key == NULL) {
+        key = ngx_http_toolgate_registry_key(r->pool, sha256);
+    }
 
     if (key == NULL) {
         return NULL;

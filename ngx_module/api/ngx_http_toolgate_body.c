@@ -31,7 +31,7 @@ static void ngx_http_toolgate_body_cleanup(void *data);
 
 ngx_int_t
 ngx_http_toolgate_body_read(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
-    ngx_http_toolgate_body_done_pt done)
+    ngx_http_toolgate_body_done_pt done, void *owner)
 {
     off_t                          length;
     ngx_int_t                      rc;
@@ -72,6 +72,7 @@ ngx_http_toolgate_body_read(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     body->request = r;
     body->key = key;
     body->done = done;
+    body->owner = owner;
     body->max = tlcf->max_body;
     body->slice.handler = ngx_http_toolgate_body_slice;
     body->slice.data = body;

@@ -5,6 +5,7 @@
 
 #include "ngx_http_toolgate_api.h"
 #include "ngx_http_toolgate_chat.h"
+#include "ngx_http_toolgate_registry.h"
 
 
 #define NGX_HTTP_TOOLGATE_MODEL_NAME_MAX     128
@@ -46,7 +47,14 @@ static ngx_int_t ngx_http_toolgate_chat_end_user(
     ngx_http_toolgate_chat_check_t *c);
 static ngx_int_t ngx_http_toolgate_chat_account(
     ngx_http_toolgate_chat_check_t *c);
+static void ngx_http_toolgate_chat_start(ngx_http_toolgate_chat_check_t *c,
+    ngx_int_t rc);
 static ngx_int_t ngx_http_toolgate_chat_model(ngx_http_toolgate_chat_check_t *c);
+static void ngx_http_toolgate_chat_resolved(void *data,
+    ngx_http_toolgate_agent_t *agent, const char *code);
+static ngx_int_t ngx_http_toolgate_chat_answerer(
+    ngx_http_toolgate_chat_check_t *c, ngx_http_toolgate_agent_t *agent,
+    const char *code);
 static ngx_int_t ngx_http_toolgate_chat_agent(ngx_http_toolgate_chat_check_t *c);
 static ngx_int_t ngx_http_toolgate_chat_offered(
     ngx_http_toolgate_chat_check_t *c);
@@ -60,52 +68,84 @@ ngx_int_t
 ngx_http_toolgate_chat(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     ngx_str_t *rest)
 {
-    return ngx_http_toolgate_body_read(r, key, ngx_http_toolgate_chat_body);
+    return ngx_http_toolgate_body_read(r, key, ngx_http_toolgate_chat_body, NULL);
 }
 
 
 static void
 ngx_http_toolgate_chat_body(ngx_http_request_t *r, ngx_http_toolgate_body_t *body)
 {
-    ngx_http_toolgate_chat_check_t  c;
+    ngx_int_t                        rc;
+    ngx_http_toolgate_chat_check_t  *c;
 
-    ngx_memzero(&c, sizeof(c));
-    c.request = r;
-    c.body = body;
-    c.run = ngx_http_toolgate_run_create(r, body->key,
-                                         &ngx_http_toolgate_chat_face);
-
-    if (c.run == NULL) {
+    c = ngx_pcalloc(r->pool, sizeof(ngx_http_toolgate_chat_check_t));
+    if (c == NULL) {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
     }
 
-    c.run->prompt.body = body->data;
-    c.run->prompt.len = body->len;
-    c.run->prompt.cap = body->cap;
-    c.run->prompt.scan = body->scan;
+    c->request = r;
+    c->body = body;
+    c->run = ngx_http_toolgate_run_create(r, body->key,
+                                          &ngx_http_toolgate_chat_face);
 
-    if (ngx_http_toolgate_chat_fields(&c) != NGX_OK
-        || ngx_http_toolgate_chat_later(&c) != NGX_OK
-        || ngx_http_toolgate_chat_end_user(&c) != NGX_OK
-        || ngx_http_toolgate_chat_account(&c) != NGX_OK
-        || ngx_http_toolgate_chat_model(&c) != NGX_OK
-        || ngx_http_toolgate_chat_messages(&c) != NGX_OK
-        || (!c.run->relay && ngx_http_toolgate_chat_agent(&c) != NGX_OK))
+    if (c->run == NULL) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    c->run->prompt.body = body->data;
+    c->run->prompt.len = body->len;
+    c->run->prompt.cap = body->cap;
+    c->run->prompt.scan = body->scan;
+
+    rc = ngx_http_toolgate_chat_fields(c);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_toolgate_chat_later(c);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_toolgate_chat_end_user(c);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_toolgate_chat_account(c);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_toolgate_chat_model(c);
+    }
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_toolgate_chat_start(c, rc);
+    }
+}
+
+
+/* The rest, once it is known who answers. */
+static void
+ngx_http_toolgate_chat_start(ngx_http_toolgate_chat_check_t *c, ngx_int_t rc)
+{
+    ngx_http_request_t  *r = c->request;
+
+    if (rc != NGX_OK
+        || ngx_http_toolgate_chat_messages(c) != NGX_OK
+        || (!c->run->relay && ngx_http_toolgate_chat_agent(c) != NGX_OK))
     {
         ngx_http_finalize_request(r,
-            ngx_http_toolgate_reply_error(r, c.code ? c.code : "internal_error",
-                                          c.message, c.param));
+            ngx_http_toolgate_reply_error(r, c->code ? c->code : "internal_error",
+                                          c->message, c->param));
         return;
     }
 
     /* from here on the run's: it may be done with it long before the request is */
 
-    body->scan = NULL;
-    body->data = NULL;
-    c.run->prompt.owned = 1;
+    c->body->scan = NULL;
+    c->body->data = NULL;
+    c->run->prompt.owned = 1;
 
-    ngx_http_toolgate_run_start(c.run);
+    ngx_http_toolgate_run_start(c->run);
 }
 
 
@@ -449,46 +489,47 @@ ngx_http_toolgate_chat_account(ngx_http_toolgate_chat_check_t *c)
 static ngx_int_t
 ngx_http_toolgate_chat_model(ngx_http_toolgate_chat_check_t *c)
 {
-    u_char                     *at;
-    ngx_int_t                   version;
-    ngx_str_t                   name, label;
+    ngx_int_t                   rc;
+    const char                 *code;
     ngx_http_toolgate_agent_t  *agent;
 
-    name = c->run->prompt.model;
-    at = ngx_strlchr(name.data, name.data + name.len, '@');
-    ngx_str_null(&label);
+    rc = ngx_http_toolgate_agent_ref(c->request, c->run->project,
+                                     &c->run->prompt.model, &agent, &code,
+                                     ngx_http_toolgate_chat_resolved, c);
 
-    if (at) {
-        label.data = at + 1;
-        label.len = name.data + name.len - label.data;
-        name.len = at - name.data;
+    return rc == NGX_AGAIN ? rc : ngx_http_toolgate_chat_answerer(c, agent, code);
+}
+
+
+static void
+ngx_http_toolgate_chat_resolved(void *data, ngx_http_toolgate_agent_t *agent,
+    const char *code)
+{
+    ngx_http_toolgate_chat_check_t *c = data;
+
+    ngx_http_toolgate_chat_start(c,
+                                 ngx_http_toolgate_chat_answerer(c, agent, code));
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_chat_answerer(ngx_http_toolgate_chat_check_t *c,
+    ngx_http_toolgate_agent_t *agent, const char *code)
+{
+    if (code) {
+        return ngx_http_toolgate_chat_fault(c, code, "model", NULL);
     }
 
-    agent = ngx_http_toolgate_agent_find(c->run->project, &name);
-
-    if (agent && at) {
-
-        /* agents of files are published at once: the draft is that version */
-
-        version = ngx_atoi(label.data, label.len);
-
-        if (version != (ngx_int_t) agent->version
-            && !(label.len == 5 && ngx_strncmp(label.data, "draft", 5) == 0))
-        {
-            agent = NULL;
-        }
-    }
-
-    if (agent == NULL) {
-        c->run->model = ngx_http_toolgate_model_find(c->request,
-                                                     &c->run->prompt.model);
-        c->run->relay = 1;
-
-    } else {
+    if (agent) {
         c->run->agent = agent;
         c->run->model = agent->own_model
                         ? agent->own_model
                         : ngx_http_toolgate_model_find(c->request, &agent->model);
+
+    } else {
+        c->run->relay = 1;
+        c->run->model = ngx_http_toolgate_model_find(c->request,
+                                                     &c->run->prompt.model);
     }
 
     if (c->run->model == NULL) {
@@ -549,28 +590,30 @@ ngx_http_toolgate_chat_agent(ngx_http_toolgate_chat_check_t *c)
 static ngx_int_t
 ngx_http_toolgate_chat_offered(ngx_http_toolgate_chat_check_t *c)
 {
+    bool                         enabled;
     ngx_uint_t                   i;
     tg_policy_segment_t          segment;
     ngx_http_toolgate_agent_t   *agent;
     ngx_http_toolgate_grant_t   *grant, **slot;
 
     agent = c->run->agent;
+    ngx_memzero(&segment, sizeof(segment));
 
-    if (!agent->tools_enabled) {
+    ngx_http_toolgate_agent_switches(c->run->project, agent, &enabled,
+                                     &segment.actions_paused);
+    if (!enabled) {
         return NGX_OK;
     }
 
-    ngx_memzero(&segment, sizeof(segment));
     segment.one_shot = true;
     segment.allow_actions = c->run->prompt.allow_actions;
     segment.verified_user = (c->run->end_user != NULL);
     segment.allow_anonymous_actions = agent->allow_anonymous_actions;
-    segment.actions_paused = agent->actions_paused;
 
     grant = agent->grants.elts;
 
     for (i = 0; i < agent->grants.nelts; i++) {
-        if (!grant[i].tool->enabled
+        if (!ngx_http_toolgate_tool_switch(c->run->project, grant[i].tool)
             || !tg_policy_offered(&segment, grant[i].tool->effect))
         {
             continue;

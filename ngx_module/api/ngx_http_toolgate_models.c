@@ -1,15 +1,23 @@
 /*
- * GET /v1/models, /v1/models/{id}: agents and configured models. And the secret
- * that the project's tool calls are signed with.
+ * GET /v1/models, /v1/models/{id}: agents and configured models.
  */
 
 #include "ngx_http_toolgate_api.h"
+#include "ngx_http_toolgate_registry.h"
 
 
 static void ngx_http_toolgate_models_entry(tg_buf_t *out, ngx_str_t *name,
     const char *owner);
 static ngx_int_t ngx_http_toolgate_models_one(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *name);
+static void ngx_http_toolgate_models_found(void *data,
+    ngx_http_toolgate_agent_t *agent, const char *code);
+static ngx_int_t ngx_http_toolgate_models_agent(ngx_http_request_t *r,
+    ngx_http_toolgate_agent_t *agent, const char *code);
+static ngx_int_t ngx_http_toolgate_models_reply(ngx_http_request_t *r,
+    ngx_str_t *name, const char *owner);
+static void ngx_http_toolgate_models_stored(ngx_http_toolgate_project_t *project,
+    tg_buf_t *out);
 static void ngx_http_toolgate_models_configured(ngx_http_request_t *r,
     tg_buf_t *out);
 
@@ -40,6 +48,8 @@ ngx_http_toolgate_models(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
         ngx_http_toolgate_models_entry(&out, &agent[i]->name, "toolgate");
     }
 
+    ngx_http_toolgate_models_stored(key->project, &out);
+
     ngx_http_toolgate_models_configured(r, &out);
     tg_buf_cstr(&out, "],\"has_more\":false}");
 
@@ -50,6 +60,30 @@ ngx_http_toolgate_models(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     tg_buf_free(&out);
 
     return rc;
+}
+
+
+/* Agents that the store has a published version of. */
+static void
+ngx_http_toolgate_models_stored(ngx_http_toolgate_project_t *project,
+    tg_buf_t *out)
+{
+    ngx_queue_t                 *list, *q;
+    ngx_http_toolgate_agent_t   *agent;
+    ngx_http_toolgate_object_t  *object;
+
+    list = ngx_http_toolgate_registry_list(project, NGX_HTTP_TOOLGATE_KIND_AGENT);
+
+    for (q = list ? ngx_queue_head(list) : NULL; q && q != list;
+         q = ngx_queue_next(q))
+    {
+        object = ngx_queue_data(q, ngx_http_toolgate_object_t, queue);
+        agent = object->built;
+
+        if (agent) {
+            ngx_http_toolgate_models_entry(out, &agent->name, "toolgate");
+        }
+    }
 }
 
 
@@ -95,47 +129,58 @@ static ngx_int_t
 ngx_http_toolgate_models_one(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     ngx_str_t *name)
 {
-    tg_buf_t                    out;
     ngx_int_t                   rc;
+    const char                 *code;
     ngx_http_toolgate_agent_t  *agent;
 
-    agent = ngx_http_toolgate_agent_find(key->project, name);
+    rc = ngx_http_toolgate_agent_ref(r, key->project, name, &agent, &code,
+                                     ngx_http_toolgate_models_found, r);
 
-    if (agent == NULL && ngx_http_toolgate_model_find(r, name) == NULL) {
-        return ngx_http_toolgate_reply_error(r, "model_not_found", NULL, "model");
+    if (rc == NGX_AGAIN) {
+        r->main->count++;
+        return NGX_DONE;
     }
 
-    tg_buf_init(&out, NGX_HTTP_TOOLGATE_REPLY_MAX);
-    ngx_http_toolgate_models_entry(&out, agent ? &agent->name : name,
-                                   agent ? "toolgate" : "model");
+    if (agent == NULL && code == NULL && ngx_http_toolgate_model_find(r, name)) {
+        return ngx_http_toolgate_models_reply(r, name, "model");
+    }
 
-    rc = ngx_http_toolgate_reply(r, NGX_HTTP_OK, tg_buf_get(&out));
-    tg_buf_free(&out);
-
-    return rc;
+    return ngx_http_toolgate_models_agent(r, agent, code);
 }
 
 
-ngx_int_t
-ngx_http_toolgate_signing_secret(ngx_http_request_t *r,
-    ngx_http_toolgate_key_t *key, ngx_str_t *rest)
+static void
+ngx_http_toolgate_models_found(void *data, ngx_http_toolgate_agent_t *agent,
+    const char *code)
+{
+    ngx_http_request_t *r = data;
+
+    ngx_http_finalize_request(r, ngx_http_toolgate_models_agent(r, agent, code));
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_models_agent(ngx_http_request_t *r,
+    ngx_http_toolgate_agent_t *agent, const char *code)
+{
+    if (agent == NULL) {
+        return ngx_http_toolgate_reply_error(r, code ? code : "model_not_found",
+                                             NULL, "model");
+    }
+
+    return ngx_http_toolgate_models_reply(r, &agent->name, "toolgate");
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_models_reply(ngx_http_request_t *r, ngx_str_t *name,
+    const char *owner)
 {
     tg_buf_t   out;
     ngx_int_t  rc;
 
-    if (!key->project->can_sign) {
-        return ngx_http_toolgate_reply_error(r, "not_found",
-                                             "There is no signing secret: "
-                                             "\"toolgate_master_key\" is not "
-                                             "set.", NULL);
-    }
-
-    tg_buf_init(&out, 4096);
-    tg_buf_cstr(&out, "{\"secret\":");
-    tg_buf_json_string(&out,
-                       (tg_str_t) { key->project->signing_secret.len,
-                                    (char *) key->project->signing_secret.data });
-    tg_buf_cstr(&out, ",\"created_at\":0,\"previous\":null}");
+    tg_buf_init(&out, NGX_HTTP_TOOLGATE_REPLY_MAX);
+    ngx_http_toolgate_models_entry(&out, name, owner);
 
     rc = ngx_http_toolgate_reply(r, NGX_HTTP_OK, tg_buf_get(&out));
     tg_buf_free(&out);

@@ -5,6 +5,10 @@
 #include "ngx_http_toolgate_api.h"
 
 
+static ngx_int_t ngx_http_toolgate_reply_entry(ngx_http_request_t *r,
+    const tg_error_t *error, const char *message, const char *param);
+
+
 ngx_int_t
 ngx_http_toolgate_reply(ngx_http_request_t *r, ngx_uint_t status, tg_str_t json)
 {
@@ -54,13 +58,27 @@ ngx_int_t
 ngx_http_toolgate_reply_error(ngx_http_request_t *r, const char *code,
     const char *message, const char *param)
 {
-    tg_buf_t           text;
-    ngx_int_t          rc;
-    ngx_str_t          realm;
-    ngx_uint_t         level;
-    const tg_error_t  *error;
+    return ngx_http_toolgate_reply_entry(r, tg_error_find(code), message, param);
+}
 
-    error = tg_error_find(code);
+
+ngx_int_t
+ngx_http_toolgate_reply_control(ngx_http_request_t *r, const char *code,
+    const char *message, const char *param)
+{
+    return ngx_http_toolgate_reply_entry(r, tg_error_find_control(code), message,
+                                         param);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_reply_entry(ngx_http_request_t *r, const tg_error_t *error,
+    const char *message, const char *param)
+{
+    tg_buf_t    text;
+    ngx_int_t   rc;
+    ngx_str_t   realm;
+    ngx_uint_t  level;
 
     if (error == NULL) {
         error = tg_error_find("internal_error");

@@ -3,6 +3,7 @@
  */
 
 #include "ngx_http_toolgate_api.h"
+#include "ngx_http_toolgate_registry.h"
 
 
 #define NGX_HTTP_TOOLGATE_REQUEST_ID  16      /* bytes, as nginx's own */
@@ -21,7 +22,21 @@ typedef struct {
 } ngx_http_toolgate_route_t;
 
 
+/* A request whose key is looked for in the store. */
+typedef struct {
+    ngx_http_request_t         *request;
+    ngx_http_toolgate_route_t  *route;
+    ngx_str_t                   rest;
+} ngx_http_toolgate_late_t;
+
+
 static ngx_int_t ngx_http_toolgate_request_id(ngx_http_request_t *r);
+static ngx_int_t ngx_http_toolgate_dispatch(ngx_http_request_t *r,
+    ngx_http_toolgate_route_t *route, ngx_http_toolgate_key_t *key,
+    const char *code, ngx_str_t *rest);
+static ngx_int_t ngx_http_toolgate_late_auth(ngx_http_request_t *r,
+    ngx_http_toolgate_route_t *route, ngx_str_t *rest);
+static void ngx_http_toolgate_late_done(void *data, ngx_uint_t up);
 static ngx_http_toolgate_route_t *ngx_http_toolgate_route(ngx_str_t *uri,
     ngx_str_t *rest);
 static ngx_uint_t ngx_http_toolgate_route_fits(ngx_str_t *path, ngx_str_t *uri,
@@ -35,6 +50,12 @@ static ngx_uint_t ngx_http_toolgate_route_fits(ngx_str_t *path, ngx_str_t *uri,
     { ngx_string(path), 1, NGX_HTTP_TOOLGATE_ANY, "", scope, NULL }
 
 
+/* The families of the control plane know their own paths and methods. */
+#define ngx_http_toolgate_admin(path, handler)                                \
+    { ngx_string(path), 1, NGX_HTTP_TOOLGATE_ANY, "",                         \
+      NGX_HTTP_TOOLGATE_SCOPE_ADMIN, handler }
+
+
 /* The first that fits is taken. */
 static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
 
@@ -44,8 +65,13 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     { ngx_string("/v1/models"), 1, NGX_HTTP_GET, "GET",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_models },
 
-    { ngx_string("/v1/tool_signing_secret"), 0, NGX_HTTP_GET, "GET",
-      NGX_HTTP_TOOLGATE_SCOPE_ADMIN, ngx_http_toolgate_signing_secret },
+    ngx_http_toolgate_admin("/v1/agents", ngx_http_toolgate_agents),
+    ngx_http_toolgate_admin("/v1/tools", ngx_http_toolgate_tools),
+    ngx_http_toolgate_admin("/v1/secrets", ngx_http_toolgate_secrets_api),
+    ngx_http_toolgate_admin("/v1/tool_signing_secret",
+                            ngx_http_toolgate_signing_secret),
+    ngx_http_toolgate_admin("/v1/api_keys", ngx_http_toolgate_api_keys),
+    ngx_http_toolgate_admin("/v1/projects", ngx_http_toolgate_projects),
 
     { ngx_string("/v1/runs/*/steps"), 0, NGX_HTTP_GET, "GET",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_run_steps },
@@ -59,19 +85,12 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     ngx_http_toolgate_later("/v1/approvals", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/agentengine/api/v1", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/toolsets", NGX_HTTP_TOOLGATE_SCOPE_TOOLS),
-    ngx_http_toolgate_later("/v1/agents", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
-    ngx_http_toolgate_later("/v1/tools", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
-    ngx_http_toolgate_later("/v1/secrets", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
-    ngx_http_toolgate_later("/v1/tool_signing_secret/rotate",
-                            NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
-    ngx_http_toolgate_later("/v1/api_keys", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
     ngx_http_toolgate_later("/v1/end_user_keys", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
     ngx_http_toolgate_later("/v1/webhooks", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
     ngx_http_toolgate_later("/v1/knowledge", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
     ngx_http_toolgate_later("/v1/tickets", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
     ngx_http_toolgate_later("/v1/handoffs", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
     ngx_http_toolgate_later("/v1/flags", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
-    ngx_http_toolgate_later("/v1/projects", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
 
     { ngx_null_string, 0, 0, NULL, 0, NULL }
 };
@@ -142,6 +161,20 @@ ngx_http_toolgate_api_handler(ngx_http_request_t *r)
 
     key = ngx_http_toolgate_auth(r, route->scope, &code);
 
+    if (key == NULL && ngx_strcmp(code, "invalid_api_key") == 0
+        && ngx_http_toolgate_registry_on())
+    {
+        return ngx_http_toolgate_late_auth(r, route, &rest);
+    }
+
+    return ngx_http_toolgate_dispatch(r, route, key, code, &rest);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_dispatch(ngx_http_request_t *r, ngx_http_toolgate_route_t *route,
+    ngx_http_toolgate_key_t *key, const char *code, ngx_str_t *rest)
+{
     if (key == NULL) {
         return ngx_http_toolgate_reply_error(r, code, NULL, NULL);
     }
@@ -150,7 +183,60 @@ ngx_http_toolgate_api_handler(ngx_http_request_t *r)
         return ngx_http_toolgate_reply_error(r, "not_implemented", NULL, NULL);
     }
 
-    return route->handler(r, key, &rest);
+    return route->handler(r, key, rest);
+}
+
+
+/* The key may have been made a moment ago on another node. */
+static ngx_int_t
+ngx_http_toolgate_late_auth(ngx_http_request_t *r,
+    ngx_http_toolgate_route_t *route, ngx_str_t *rest)
+{
+    ngx_http_toolgate_late_t  *late;
+
+    late = ngx_palloc(r->pool, sizeof(ngx_http_toolgate_late_t));
+    if (late == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    late->request = r;
+    late->route = route;
+    late->rest = *rest;
+
+    if (ngx_http_toolgate_registry_refresh(r->pool, ngx_http_toolgate_late_done,
+                                           late)
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    r->main->count++;
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_toolgate_late_done(void *data, ngx_uint_t up)
+{
+    ngx_http_toolgate_late_t *late = data;
+
+    const char               *code;
+    ngx_connection_t         *c;
+    ngx_http_request_t       *r;
+    ngx_http_toolgate_key_t  *key;
+
+    r = late->request;
+    c = r->connection;
+    key = ngx_http_toolgate_auth(r, late->route->scope, &code);
+
+    if (key == NULL && !up && ngx_strcmp(code, "invalid_api_key") == 0) {
+        code = "store_unavailable";
+    }
+
+    ngx_http_finalize_request(r, ngx_http_toolgate_dispatch(r, late->route, key,
+                                                            code, &late->rest));
+    ngx_http_run_posted_requests(c);
 }
 
 

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_toolgate_run.h"
+#include "ngx_http_toolgate_registry.h"
 
 
 #define NGX_HTTP_TOOLGATE_CALLER_USER  "user:"
@@ -115,12 +116,14 @@ ngx_http_toolgate_call_facts(ngx_http_toolgate_call_t *call)
 
     facts->in_tool_set = (call->tool != NULL || call->caller_owned);
     facts->caller_owned = call->caller_owned;
-    facts->tools_enabled = agent->tools_enabled;
-    facts->tool_enabled = (call->tool == NULL || call->tool->enabled);
+    facts->tool_enabled = (call->tool == NULL
+                           || ngx_http_toolgate_tool_switch(run->project,
+                                                            call->tool));
+    ngx_http_toolgate_agent_switches(run->project, agent, &facts->tools_enabled,
+                                     &facts->actions_paused);
     facts->hours_only = call->hours_only;
     facts->within_hours = !call->hours_only || agent->hours == NULL
                           || tg_hours_open(agent->hours, ngx_time());
-    facts->actions_paused = agent->actions_paused;
     facts->verified_user = (run->end_user != NULL);
     facts->life = TG_RUN_LIVE;
     facts->round = (unsigned) run->round;

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_toolgate_steps.h"
+#include "ngx_http_toolgate_registry.h"
 #include "ngx_http_toolgate_run_record.h"
 
 
@@ -222,23 +223,25 @@ ngx_http_toolgate_steps_ready(ngx_http_toolgate_steps_t *steps)
 static ngx_int_t
 ngx_http_toolgate_steps_mask(ngx_http_toolgate_steps_t *steps)
 {
-    ngx_uint_t             i, count;
-    tg_template_secret_t  *secrets;
+    ngx_uint_t             i;
+    ngx_array_t           *secrets;
+    tg_template_secret_t  *secret;
 
-    secrets = ngx_http_toolgate_http_tool_secrets(steps->run->request->pool,
-                                                  steps->run->project, &count);
+    secrets = ngx_http_toolgate_secrets(steps->run->request->pool,
+                                        steps->run->project, NULL);
     if (secrets == NULL) {
         return NGX_ERROR;
     }
 
-    if (count == 0) {
+    if (secrets->nelts == 0) {
         return NGX_OK;
     }
 
+    secret = secrets->elts;
     steps->mask = tg_mask_new();
 
-    for (i = 0; steps->mask && i < count; i++) {
-        if (tg_mask_add(steps->mask, secrets[i].value) != TG_OK) {
+    for (i = 0; steps->mask && i < secrets->nelts; i++) {
+        if (tg_mask_add(steps->mask, secret[i].value) != TG_OK) {
             return NGX_ERROR;
         }
     }

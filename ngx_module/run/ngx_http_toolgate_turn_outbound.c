@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_toolgate_turn.h"
+#include "ngx_http_toolgate_registry.h"
 
 
 static const char *ngx_http_toolgate_turn_outbound_forbidden(
@@ -63,7 +64,7 @@ ngx_http_toolgate_turn_outbound(ngx_http_request_t *r,
     conf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
 
     secret = url->secret.len
-             ? ngx_http_toolgate_secret_find(project, &url->secret) : NULL;
+             ? ngx_http_toolgate_secret_get(r->pool, project, &url->secret) : NULL;
 
     reason = ngx_http_toolgate_turn_outbound_forbidden(turn, url, secret,
                                                        &conf->client.guard);

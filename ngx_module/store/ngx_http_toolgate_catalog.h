@@ -97,6 +97,13 @@ tg_jwt_key_t *ngx_http_toolgate_catalog_user_key(ngx_http_toolgate_catalog_t *ca
 ngx_int_t ngx_http_toolgate_catalog_value_file(ngx_http_toolgate_catalog_t *cat,
     ngx_str_t *file, const char *base, const char *key, ngx_str_t *out);
 
+/* Fills the hosts of a secret from its "allowed_hosts", lower-cased. */
+ngx_int_t ngx_http_toolgate_catalog_hosts(ngx_http_toolgate_catalog_t *cat,
+    json_t *hosts, const char *base, ngx_http_toolgate_secret_t *secret);
+
+/* Whether this is [A-Z][A-Z0-9_]{0,63}. */
+ngx_uint_t ngx_http_toolgate_secret_name_valid(ngx_str_t *name);
+
 /* Makes the key of "toolgate_admin_key" in the project "default". */
 ngx_int_t ngx_http_toolgate_catalog_admin_key(ngx_http_toolgate_catalog_t *cat);
 

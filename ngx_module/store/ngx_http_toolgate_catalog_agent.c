@@ -110,6 +110,7 @@ ngx_http_toolgate_catalog_agent(ngx_http_toolgate_catalog_t *cat, json_t *value,
     }
 
     agent->variables = json_incref(json_object_get(value, "variables"));
+    agent->doc = json_incref(value);
 
     return agent;
 }
@@ -121,6 +122,7 @@ ngx_http_toolgate_agent_cleanup(void *data)
     ngx_http_toolgate_agent_t  *agent = data;
 
     json_decref(agent->variables);
+    json_decref(agent->doc);
 }
 
 

@@ -9,14 +9,13 @@
 #include <openssl/evp.h>
 
 
-#define NGX_HTTP_TOOLGATE_SECRET_NAME_MAX  64
+#define NGX_HTTP_TOOLGATE_SECRET_NAME_MAX   64
+#define NGX_HTTP_TOOLGATE_SECRET_HOSTS_MAX  32
 
 
 static ngx_int_t ngx_http_toolgate_catalog_secret_name(
     ngx_http_toolgate_catalog_t *cat, ngx_http_toolgate_secret_t *secret,
     const char *base);
-static ngx_int_t ngx_http_toolgate_catalog_hosts(ngx_http_toolgate_catalog_t *cat,
-    json_t *hosts, ngx_uint_t i, ngx_http_toolgate_secret_t *secret);
 
 
 static const char *const  ngx_http_toolgate_secret_keys[] = {
@@ -52,7 +51,8 @@ ngx_http_toolgate_catalog_secret(ngx_http_toolgate_catalog_t *cat, json_t *value
         || ngx_http_toolgate_catalog_string(cat, value, base, "value_file", 1,
                                             &file) != NGX_OK
         || ngx_http_toolgate_catalog_hosts(cat,
-                                json_object_get(value, "allowed_hosts"), i, secret)
+                                json_object_get(value, "allowed_hosts"), base,
+                                secret)
            != NGX_OK)
     {
         return NGX_ERROR;
@@ -123,17 +123,11 @@ ngx_http_toolgate_catalog_value_file(ngx_http_toolgate_catalog_t *cat,
 }
 
 
-/* A name that a placeholder can have, and that no other secret has. */
-static ngx_int_t
-ngx_http_toolgate_catalog_secret_name(ngx_http_toolgate_catalog_t *cat,
-    ngx_http_toolgate_secret_t *secret, const char *base)
+ngx_uint_t
+ngx_http_toolgate_secret_name_valid(ngx_str_t *name)
 {
-    u_char                       c;
-    ngx_str_t                   *name;
-    ngx_uint_t                   i;
-    ngx_http_toolgate_secret_t  *other;
-
-    name = &secret->name;
+    u_char      c;
+    ngx_uint_t  i;
 
     for (i = 0; i < name->len; i++) {
         c = name->data[i];
@@ -141,11 +135,26 @@ ngx_http_toolgate_catalog_secret_name(ngx_http_toolgate_catalog_t *cat,
         if (!(c >= 'A' && c <= 'Z')
             && (i == 0 || (!(c >= '0' && c <= '9') && c != '_')))
         {
-            break;
+            return 0;
         }
     }
 
-    if (i < name->len || name->len > NGX_HTTP_TOOLGATE_SECRET_NAME_MAX) {
+    return name->len > 0 && name->len <= NGX_HTTP_TOOLGATE_SECRET_NAME_MAX;
+}
+
+
+/* A name that a placeholder can have, and that no other secret has. */
+static ngx_int_t
+ngx_http_toolgate_catalog_secret_name(ngx_http_toolgate_catalog_t *cat,
+    ngx_http_toolgate_secret_t *secret, const char *base)
+{
+    ngx_str_t                   *name;
+    ngx_uint_t                   i;
+    ngx_http_toolgate_secret_t  *other;
+
+    name = &secret->name;
+
+    if (!ngx_http_toolgate_secret_name_valid(name)) {
         return ngx_http_toolgate_catalog_fault(cat, base, "name", "invalid_value",
                                                "a secret's name matches "
                                                "^[A-Z][A-Z0-9_]{0,63}$");
@@ -168,21 +177,24 @@ ngx_http_toolgate_catalog_secret_name(ngx_http_toolgate_catalog_t *cat,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_toolgate_catalog_hosts(ngx_http_toolgate_catalog_t *cat, json_t *hosts,
-    ngx_uint_t i, ngx_http_toolgate_secret_t *secret)
+    const char *base, ngx_http_toolgate_secret_t *secret)
 {
     char        pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
     u_char     *p;
     size_t      n, len;
     json_t     *value;
 
-    ngx_http_toolgate_catalog_at(pointer, "/secrets/%u/allowed_hosts", (unsigned) i);
+    ngx_http_toolgate_catalog_at(pointer, "%s/allowed_hosts", base);
 
-    if (json_array_size(hosts) == 0) {
+    if (json_array_size(hosts) == 0
+        || json_array_size(hosts) > NGX_HTTP_TOOLGATE_SECRET_HOSTS_MAX)
+    {
         return ngx_http_toolgate_catalog_error(cat, pointer, "invalid_value",
-                                               "a secret needs the hosts that "
-                                               "may get it");
+                                               "a secret needs a list of the "
+                                               "hosts that may get it, at most "
+                                               "32");
     }
 
     secret->allowed_hosts = ngx_pcalloc(cat->pool,
@@ -344,6 +356,7 @@ ngx_http_toolgate_catalog_admin_key(ngx_http_toolgate_catalog_t *cat)
     ngx_str_set(&key->name, "admin");
     key->project = cat->project;
     key->scopes = NGX_HTTP_TOOLGATE_SCOPE_ALL;
+    key->root = 1;
 
     if (EVP_Digest(cat->conf->admin_key.data, cat->conf->admin_key.len,
                    key->sha256, NULL, EVP_sha256(), NULL) != 1)

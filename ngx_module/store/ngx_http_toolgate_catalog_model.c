@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_toolgate_catalog.h"
+#include "ngx_http_toolgate_registry.h"
 
 
 #define NGX_HTTP_TOOLGATE_MODEL_PATH      "/chat/completions"
@@ -97,7 +98,11 @@ ngx_http_toolgate_catalog_own_model(ngx_http_toolgate_catalog_t *cat, json_t *va
     }
 
     if (json_object_get(value, "secret")
-        && ngx_http_toolgate_secret_find(cat->project, &url->secret) == NULL)
+        && ngx_http_toolgate_secret_find(cat->project, &url->secret) == NULL
+        && ngx_http_toolgate_registry_get(cat->project,
+                                          NGX_HTTP_TOOLGATE_KIND_SECRET,
+                                          &url->secret)
+           == NULL)
     {
         return ngx_http_toolgate_catalog_fault(cat, base, "secret",
                                                "secret_not_found",

@@ -65,6 +65,7 @@ ngx_http_toolgate_tool_compile(ngx_http_toolgate_catalog_t *cat, json_t *value,
                                                error.reason);
     }
 
+    tool->doc = json_incref(value);
     tool->parameters = json_incref((json_t *)
                                    tg_template_parameters(tool->template));
     tool->schema = tg_schema_compile(tool->parameters, TG_SCHEMA_2020_12,
@@ -115,6 +116,7 @@ ngx_http_toolgate_tool_cleanup(void *data)
     tg_schema_free(tool->schema);
     tg_template_free(tool->template);
     json_decref(tool->parameters);
+    json_decref(tool->doc);
 }
 
 

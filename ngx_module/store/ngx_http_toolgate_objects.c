@@ -14,8 +14,7 @@
 
 
 static void ngx_http_toolgate_helper_tools_cleanup(void *data);
-static ngx_int_t ngx_http_toolgate_signing_secret(ngx_pool_t *pool,
-    ngx_http_toolgate_project_t *project, ngx_str_t *master_key);
+static void ngx_http_toolgate_agent_unhold(void *data);
 
 
 static const struct {
@@ -147,22 +146,8 @@ ngx_http_toolgate_project(ngx_http_toolgate_objects_t *objects, ngx_str_t *name,
     project = ngx_pcalloc(pool, sizeof(ngx_http_toolgate_project_t));
 
     if (project == NULL
-        || ngx_array_init(&project->agents, pool, 4,
-                          sizeof(ngx_http_toolgate_agent_t *)) != NGX_OK
-        || ngx_array_init(&project->tools, pool, 4,
-                          sizeof(ngx_http_toolgate_tool_t *)) != NGX_OK
-        || ngx_array_init(&project->secrets, pool, 4,
-                          sizeof(ngx_http_toolgate_secret_t)) != NGX_OK
-        || ngx_array_init(&project->end_user_keys, pool, 4,
-                          sizeof(tg_jwt_key_t *)) != NGX_OK)
-    {
-        return NULL;
-    }
-
-    project->name = *name;
-
-    if (master_key->len
-        && ngx_http_toolgate_signing_secret(pool, project, master_key) != NGX_OK)
+        || ngx_http_toolgate_project_init(project, pool, name, master_key)
+           != NGX_OK)
     {
         return NULL;
     }
@@ -178,17 +163,46 @@ ngx_http_toolgate_project(ngx_http_toolgate_objects_t *objects, ngx_str_t *name,
 }
 
 
+ngx_int_t
+ngx_http_toolgate_project_init(ngx_http_toolgate_project_t *project,
+    ngx_pool_t *pool, ngx_str_t *name, ngx_str_t *master_key)
+{
+    if (ngx_array_init(&project->agents, pool, 4,
+                       sizeof(ngx_http_toolgate_agent_t *)) != NGX_OK
+        || ngx_array_init(&project->tools, pool, 4,
+                          sizeof(ngx_http_toolgate_tool_t *)) != NGX_OK
+        || ngx_array_init(&project->secrets, pool, 4,
+                          sizeof(ngx_http_toolgate_secret_t)) != NGX_OK
+        || ngx_array_init(&project->end_user_keys, pool, 4,
+                          sizeof(tg_jwt_key_t *)) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    project->name = *name;
+
+    return ngx_http_toolgate_signing_derive(project, master_key);
+}
+
+
 /*
- * A project's tool signing secret comes from the master key, so that every node
- * with the same key signs alike and nothing has to be stored.
+ * Every node with the same master key signs alike before anything is stored, and
+ * also without a store.
  */
-static ngx_int_t
-ngx_http_toolgate_signing_secret(ngx_pool_t *pool,
-    ngx_http_toolgate_project_t *project, ngx_str_t *master_key)
+ngx_int_t
+ngx_http_toolgate_signing_derive(ngx_http_toolgate_project_t *project,
+    ngx_str_t *master_key)
 {
     u_char      digest[EVP_MAX_MD_SIZE], label[128];
     size_t      len;
     ngx_str_t   raw, text;
+
+    project->previous_expires = 0;
+    project->can_sign = 0;
+
+    if (master_key->len == 0) {
+        return NGX_OK;
+    }
 
     len = ngx_snprintf(label, sizeof(label), "toolgate tool signing %V",
                        &project->name) - label;
@@ -202,19 +216,15 @@ ngx_http_toolgate_signing_secret(ngx_pool_t *pool,
     raw.data = digest;
     raw.len = NGX_HTTP_TOOLGATE_SIGNING_LEN;
 
-    text.data = ngx_pnalloc(pool, 6 + ngx_base64_encoded_length(raw.len));
-    if (text.data == NULL) {
-        return NGX_ERROR;
-    }
+    project->signing_secret.data = (u_char *) project->signing_text;
+    ngx_memcpy(project->signing_text, "whsec_", 6);
 
-    ngx_memcpy(text.data, "whsec_", 6);
-    project->signing_secret = text;
-    text.data += 6;
+    text.data = (u_char *) project->signing_text + 6;
     ngx_encode_base64(&text, &raw);
     project->signing_secret.len = 6 + text.len;
 
     if (tg_sign_key_parse((tg_str_t) { project->signing_secret.len,
-                                       (char *) project->signing_secret.data },
+                                       project->signing_text },
                           &project->signing_key)
         != TG_OK)
     {
@@ -267,6 +277,44 @@ ngx_http_toolgate_agent_find(ngx_http_toolgate_project_t *project,
     }
 
     return NULL;
+}
+
+
+ngx_int_t
+ngx_http_toolgate_agent_hold(ngx_pool_t *pool, ngx_http_toolgate_agent_t *agent)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    if (agent->pool == NULL) {
+        return NGX_OK;
+    }
+
+    cln = ngx_pool_cleanup_add(pool, 0);
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_http_toolgate_agent_unhold;
+    cln->data = agent;
+    agent->refs++;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_toolgate_agent_unhold(void *data)
+{
+    ngx_http_toolgate_agent_release(data);
+}
+
+
+void
+ngx_http_toolgate_agent_release(ngx_http_toolgate_agent_t *agent)
+{
+    if (agent->pool && --agent->refs == 0) {
+        ngx_destroy_pool(agent->pool);
+    }
 }
 
 

@@ -31,6 +31,18 @@
 #define NGX_HTTP_TOOLGATE_SCOPE_TOOLS    0x08
 #define NGX_HTTP_TOOLGATE_SCOPE_ALL      0x0f
 
+/* What the store can hold. */
+typedef enum {
+    NGX_HTTP_TOOLGATE_KIND_PROJECT = 0,
+    NGX_HTTP_TOOLGATE_KIND_API_KEY,
+    NGX_HTTP_TOOLGATE_KIND_TOOL,
+    NGX_HTTP_TOOLGATE_KIND_AGENT,
+    NGX_HTTP_TOOLGATE_KIND_SECRET,
+    NGX_HTTP_TOOLGATE_KIND_SIGNING,
+    NGX_HTTP_TOOLGATE_KIND_USER_KEY,
+    NGX_HTTP_TOOLGATE_KINDS
+} ngx_http_toolgate_kind_e;
+
 typedef enum {
     NGX_HTTP_TOOLGATE_TOOL_HTTP = 0,
     NGX_HTTP_TOOLGATE_TOOL_HELPER
@@ -74,8 +86,10 @@ typedef struct {
     json_t                        *parameters;
     tg_schema_t                   *schema;
     tg_template_t                 *template;       /* HTTP tools only */
+    json_t                        *doc;            /* as defined; HTTP tools */
     unsigned                       requires_verified_user:1;
-    unsigned                       enabled:1;
+    unsigned                       enabled:1;      /* when it was built */
+    unsigned                       stored:1;       /* the store knows its id */
 } ngx_http_toolgate_tool_t;
 
 /* A tool that an agent may use, and what a model is told of it. */
@@ -96,19 +110,33 @@ typedef struct {
     ngx_uint_t                     max_rounds;
     ngx_array_t                    grants;         /* sorted by name */
     tg_hours_t                    *hours;          /* NULL: always open */
-    unsigned                       tools_enabled:1;
+    json_t                        *doc;            /* as defined */
+    ngx_pool_t                    *pool;           /* its own, or NULL: never freed */
+    ngx_uint_t                     refs;           /* of pool */
+    unsigned                       tools_enabled:1;  /* when it was built */
     unsigned                       allow_anonymous_actions:1;
     unsigned                       actions_paused:1;
+    unsigned                       stored:1;       /* the store knows its id */
 } ngx_http_toolgate_agent_t;
 
 typedef struct {
     ngx_str_t                      name;
+    /* of files */
     ngx_array_t                    agents;         /* of agent_t * */
     ngx_array_t                    tools;          /* of tool_t * */
     ngx_array_t                    secrets;        /* of secret_t */
     ngx_array_t                    end_user_keys;  /* of tg_jwt_key_t * */
+    /* of the store: lists that the registry keeps */
+    ngx_queue_t                    stored[NGX_HTTP_TOOLGATE_KINDS];
+    /* calls are signed with both while previous_expires lies ahead */
     tg_sign_key_t                  signing_key;
+    tg_sign_key_t                  previous_key;
     ngx_str_t                      signing_secret; /* "whsec_…" */
+    ngx_str_t                      previous_secret;
+    char                           signing_text[TG_SIGN_SECRET_MAX];
+    char                           previous_text[TG_SIGN_SECRET_MAX];
+    time_t                         signing_created;
+    time_t                         previous_expires;
     unsigned                       can_sign:1;
 } ngx_http_toolgate_project_t;
 
@@ -118,6 +146,7 @@ typedef struct {
     ngx_str_t                      account;        /* bound to it, or "" */
     ngx_uint_t                     scopes;
     ngx_http_toolgate_project_t   *project;
+    unsigned                       root:1;         /* may make projects */
 } ngx_http_toolgate_key_t;
 
 typedef struct {
@@ -154,9 +183,23 @@ ngx_http_toolgate_project_t *ngx_http_toolgate_project(
 ngx_http_toolgate_secret_t *ngx_http_toolgate_secret_find(
     ngx_http_toolgate_project_t *project, ngx_str_t *name);
 
-/* An agent by id or unique name within a project; NULL when there is none. */
+/* Makes an empty project of zeroed memory; name lives as long as pool. */
+ngx_int_t ngx_http_toolgate_project_init(ngx_http_toolgate_project_t *project,
+    ngx_pool_t *pool, ngx_str_t *name, ngx_str_t *master_key);
+
+/* Gives a project the signing secret that follows from the master key. */
+ngx_int_t ngx_http_toolgate_signing_derive(ngx_http_toolgate_project_t *project,
+    ngx_str_t *master_key);
+
+/* An agent of files by id or unique name within a project; NULL: none. */
 ngx_http_toolgate_agent_t *ngx_http_toolgate_agent_find(
     ngx_http_toolgate_project_t *project, ngx_str_t *name);
+
+/* Keeps an agent until pool is destroyed; needed for all that is kept over a
+ * return to the event loop. */
+ngx_int_t ngx_http_toolgate_agent_hold(ngx_pool_t *pool,
+    ngx_http_toolgate_agent_t *agent);
+void ngx_http_toolgate_agent_release(ngx_http_toolgate_agent_t *agent);
 
 /* The key whose SHA-256 this is. Compares in constant time. */
 ngx_http_toolgate_key_t *ngx_http_toolgate_key_find(

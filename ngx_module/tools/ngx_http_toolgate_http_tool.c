@@ -4,6 +4,7 @@
  */
 
 #include "ngx_http_toolgate_tools.h"
+#include "ngx_http_toolgate_registry.h"
 
 #include "tg_mask.h"
 #include "tg_shape.h"
@@ -29,6 +30,9 @@ static const char *ngx_http_toolgate_http_tool_render(
     tg_template_request_t *rendered);
 static ngx_int_t ngx_http_toolgate_http_tool_headers(
     ngx_http_toolgate_job_t *job, ngx_http_toolgate_http_job_t *hj);
+static ngx_int_t ngx_http_toolgate_http_tool_sign(
+    ngx_http_toolgate_project_t *project, tg_str_t id, tg_str_t body,
+    tg_buf_t *out);
 static ngx_array_t *ngx_http_toolgate_http_tool_rendered_headers(
     ngx_pool_t *pool, tg_template_request_t *rendered);
 static ngx_int_t ngx_http_toolgate_http_tool_header(ngx_array_t *headers,
@@ -110,53 +114,24 @@ static const char *
 ngx_http_toolgate_http_tool_render(ngx_http_toolgate_job_t *job,
     const char *secret_text, tg_template_request_t *rendered)
 {
-    ngx_uint_t            count;
-    tg_template_values_t  values;
+    ngx_array_t           *secrets;
+    tg_template_values_t   values;
+
+    secrets = ngx_http_toolgate_secrets(job->pool, job->project,
+                                        job->tool->template);
+    if (secrets == NULL) {
+        return "unresolved_placeholder";
+    }
 
     ngx_memzero(&values, sizeof(values));
     values.args = job->arguments;
     values.end_user = job->end_user;
     values.variables = job->variables;
-    values.secrets = ngx_http_toolgate_http_tool_secrets(job->pool, job->project,
-                                                         &count);
-    values.secret_count = count;
+    values.secrets = secrets->elts;
+    values.secret_count = secrets->nelts;
     values.secret_text = secret_text;
 
-    if (values.secrets == NULL) {
-        return "unresolved_placeholder";
-    }
-
     return tg_template_render(job->tool->template, &values, rendered);
-}
-
-
-tg_template_secret_t *
-ngx_http_toolgate_http_tool_secrets(ngx_pool_t *pool,
-    ngx_http_toolgate_project_t *project, ngx_uint_t *count)
-{
-    ngx_uint_t                   i;
-    tg_template_secret_t        *secrets;
-    ngx_http_toolgate_secret_t  *known;
-
-    known = project->secrets.elts;
-    *count = project->secrets.nelts;
-
-    secrets = ngx_pcalloc(pool, (*count + 1) * sizeof(tg_template_secret_t));
-    if (secrets == NULL) {
-        *count = 0;
-        return NULL;
-    }
-
-    for (i = 0; i < *count; i++) {
-        secrets[i].name.data = (char *) known[i].name.data;
-        secrets[i].name.len = known[i].name.len;
-        secrets[i].value.data = (char *) known[i].value.data;
-        secrets[i].value.len = known[i].value.len;
-        secrets[i].allowed_hosts = known[i].allowed_hosts;
-        secrets[i].allowed_host_count = known[i].allowed_host_count;
-    }
-
-    return secrets;
 }
 
 
@@ -188,8 +163,8 @@ ngx_http_toolgate_http_tool_headers(ngx_http_toolgate_job_t *job,
     tg_buf_reset(&text);
 
     if (rc != NGX_OK
-        || tg_sign(&job->project->signing_key, id, (int64_t) ngx_time(), body,
-                   &text) != TG_OK
+        || ngx_http_toolgate_http_tool_sign(job->project, id, body, &text)
+           != NGX_OK
         || ngx_http_toolgate_http_tool_header(hj->request.headers,
                                               tg_str("webhook-signature"),
                                               tg_buf_get(&text)) != NGX_OK
@@ -206,6 +181,30 @@ ngx_http_toolgate_http_tool_headers(ngx_http_toolgate_job_t *job,
     tg_buf_free(&text);
 
     return rc;
+}
+
+
+/* For a while after a rotation endpoints may still know the old secret only. */
+static ngx_int_t
+ngx_http_toolgate_http_tool_sign(ngx_http_toolgate_project_t *project, tg_str_t id,
+    tg_str_t body, tg_buf_t *out)
+{
+    time_t  now;
+
+    now = ngx_time();
+
+    if (tg_sign(&project->signing_key, id, (int64_t) now, body, out) != TG_OK) {
+        return NGX_ERROR;
+    }
+
+    if (project->previous_expires <= now) {
+        return NGX_OK;
+    }
+
+    tg_buf_char(out, ' ');
+
+    return tg_sign(&project->previous_key, id, (int64_t) now, body, out) == TG_OK
+           ? NGX_OK : NGX_ERROR;
 }
 
 

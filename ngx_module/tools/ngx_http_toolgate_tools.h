@@ -74,10 +74,6 @@ extern const ngx_http_toolgate_tool_ops_t  ngx_http_toolgate_http_tool_ops;
 extern const ngx_http_toolgate_tool_ops_t  ngx_http_toolgate_helper_tool_ops;
 
 
-/* The project's secrets with their values, in pool; NULL: out of memory. */
-tg_template_secret_t *ngx_http_toolgate_http_tool_secrets(ngx_pool_t *pool,
-    ngx_http_toolgate_project_t *project, ngx_uint_t *count);
-
 /* The table of a kind. */
 static inline const ngx_http_toolgate_tool_ops_t *
 ngx_http_toolgate_tool_ops(ngx_http_toolgate_tool_kind_e kind)
