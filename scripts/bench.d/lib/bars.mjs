@@ -2,7 +2,7 @@
 // table that says which of them this run held. Rows that no bench of this run measured are left out.
 import { median, num, table } from './table.mjs';
 
-const US = 'toolgate', REF = 'nginx';
+const US = 'toolgate', LIMITED = 'toolgate-limits', REF = 'nginx';
 
 const mid = (rounds, f) => median((rounds ?? []).map((r) => {
     try { return f(r); } catch { return null; }
@@ -10,7 +10,7 @@ const mid = (rounds, f) => median((rounds ?? []).map((r) => {
 const over = (a, b) => (a === null || b === null || a === undefined || !(b > 0) ? null : a / b);
 
 /** Median of us over median of the reference, from one bench's { target: rounds }. */
-const ratio = (part, f, ref = REF) => over(mid(part?.[US], f), mid(part?.[ref], f));
+const ratio = (part, f, ref = REF, us = US) => over(mid(part?.[us], f), mid(part?.[ref], f));
 
 /** What a gateway added to direct, round by round. */
 const added = (part, name, f) => {
@@ -37,6 +37,9 @@ function rows(b) {
     }
     add(3, 'added p50, c=1, 100 KB', ratio(lat.r100k, (r) => r.added.p50), 1.3, 1.0);
     for (const c of [32, 256]) add(4, `CPU a request, c=${c}`, ratio(tput[`c${c}`], (r) => r.cpu), 1.6, 1.35);
+    for (const c of [32, 256]) {
+        add(5, `CPU a request with a limit in Redis, c=${c}`, ratio(tput[`c${c}`], (r) => r.cpu, REF, LIMITED), 2.0, 1.7);
+    }
     add(6, 'req/s, c=32', ratio(tput.c32, (r) => r.rps), 0.60, 0.72, { up: true });
     add(6, 'req/s, c=32, against lua', ratio(tput.c32, (r) => r.rps, 'lua'), 1.15, null, { up: true });
     add(7, 'time to first token added p50', ratio(stream.ttft, (r) => r.added.p50), 1.5, 1.25);

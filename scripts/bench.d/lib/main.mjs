@@ -8,7 +8,7 @@ import { bars } from './bars.mjs';
 import { REPO, Target, cores, listTargets, noise, startMocks, stopAll } from './world.mjs';
 
 const ALL = ['lat', 'tput', 'stream', 'hold', 'big', 'mixed', 'mem', 'loop'];
-const DEFAULT = ['direct', 'nginx', 'lua', 'toolgate'];
+const DEFAULT = ['direct', 'nginx', 'lua', 'toolgate', 'toolgate-limits'];
 
 const [what = 'all', ...names] = process.argv.slice(2);
 const chosen = what === 'all' ? ALL : what.split(',');
@@ -66,7 +66,7 @@ try {
     for (const b of chosen) {
         const t0 = Date.now();
         console.error(`... ${b}`);
-        const r = await benches[b]({ targets, direct });
+        const r = await benches[b]({ targets: targets.filter((t) => t.conf.benches?.includes(b) ?? true), direct });
         result.benches[b] = { seconds: (Date.now() - t0) / 1000, ...r.data };
         r.text.forEach(say);
         console.error(`    ${b}: ${((Date.now() - t0) / 1000).toFixed(0)} s`);

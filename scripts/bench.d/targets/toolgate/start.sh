@@ -101,7 +101,7 @@ END
         echo "        toolgate_model mock-$l location=/_model model=$l;"
     done
     cat <<END
-        location /v1/ { toolgate_api; toolgate_max_body 64m; }
+        location /v1/ { toolgate_api; toolgate_max_body 64m; ${TOOLGATE_LIMIT:-} }
         location = /_model {
             internal;
             proxy_pass http://model/v1/chat/completions;
