@@ -102,13 +102,18 @@ tg_jwt_split(tg_str_t text, tg_jwt_token_t *token)
 {
     ptrdiff_t    n;
     tg_str_t     signature;
-    const char  *first, *second, *end = text.data + text.len;
+    const char  *first, *second, *end;
 
     if (text.len > TG_JWT_TOKEN_MAX) {
         return TG_JWT_TOO_LONG;
     }
 
-    first = text.len == 0 ? NULL : memchr(text.data, '.', text.len);
+    if (text.len == 0) {
+        return TG_JWT_MALFORMED;
+    }
+
+    end = text.data + text.len;
+    first = memchr(text.data, '.', text.len);
     second = first == NULL ? NULL : memchr(first + 1, '.', (size_t) (end - first - 1));
 
     if (second == NULL) {

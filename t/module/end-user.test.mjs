@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import { assertError, assertWhole, callsTurn, order, startFixture, stepsOf, textTurn } from './fixture.mjs';
 import { ALGS, makeKey, token } from '../lib/jwt.mjs';
+import { Redis } from '../store/harness.mjs';
 
 const keys = Object.fromEntries(ALGS.map((alg) => [alg, makeKey(alg)]));
 const strict = makeKey('HS256');
@@ -324,4 +325,32 @@ test('many users at once keep apart', async () => {
   const seen = f.tool.journal.map((e) => [e.path, e.headers['x-plan']]).sort();
   const want = Array.from({ length: 30 }, (_, n) => [`/users/user-${n}?n=${n}`, `p${n}`]).sort();
   assert.deepEqual(seen, want);
+});
+
+test('two nodes on one Redis, raced: 30 calls of one end user, exactly 20 run', async () => {
+  const redis = await new Redis().start();
+  const nodes = [];
+  try {
+    for (let i = 0; i < 2; i++) {
+      nodes.push(await startFixture({
+        http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http; toolgate_redis ${redis.unix} prefix=t:;`,
+        catalog: { end_user_keys: [{ name: 'k', alg: 'ES256', ...keys.ES256.register }] },
+      }));
+    }
+    const text = good({ sub: 'somebody@example.com' });
+    const answers = await Promise.all(Array.from({ length: 6 }, (_, run) => nodes[run % 2].nginx.chat({
+      model: 'plain', end_user: { token: text },
+      messages: [{ role: 'user', content: Array.from({ length: 5 }, (__, n) => `@call order_status ${order(`${run}${n}`)}`).join('\n') }],
+    })));
+    const codes = answers.flatMap((a) => stepsOf(a).map(([, code]) => code)).sort();
+    assert.deepEqual(codes, [...ok(20), ...Array(10).fill('rate_limited')]);
+    assert.equal(nodes[0].tool.count() + nodes[1].tool.count(), 20);
+
+    const stored = (await redis.call('KEYS', '*')).filter((key) => key.includes(':http:'));
+    assert.equal(stored.length, 1);
+    assert.match(stored[0], /\{default\/\}:http:user:[0-9a-f]{64}\}?$/);
+  } finally {
+    for (const node of nodes) await node.stop();
+    await redis.stop();
+  }
 });

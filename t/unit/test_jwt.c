@@ -386,6 +386,8 @@ test_form(void **state)
         }
     }
 
+    assert_int_equal(verify_at(NULL, 0, &hs256, 1, NOW, NULL), TG_JWT_MALFORMED);
+
     good = jwt_token("HS256", NULL, JWT_SECRET, "{'alg':'HS256'}", USER);
     len = strlen(good);
 
