@@ -1,6 +1,7 @@
 -- Changes objects of the control plane, all of them or none.
 --
--- KEYS: [1] number of the last change, [2] hash of objects, [3] sorted set of
+-- KEYS: [1] hash of the number of the last change and of when the store was begun
+-- (see objects_changes), [2] hash of objects, [3] sorted set of
 -- names by change (see objects_changes), [4] hash of unique names, [5] hash of how
 -- many objects of a kind a project has, [6] hash of frozen versions.
 --
@@ -12,7 +13,7 @@
 --   before    what it had until now, or ""
 --   expected  the version that it has now; "" = any
 --   most      how many the project may have of the kind
---   object    JSON; nothing for "delete"
+--   object    JSON; for "delete" how many frozen versions go with it, or nothing
 --
 -- Answers { "ok", version of the first object }, or { code, 0 }.
 
@@ -63,7 +64,7 @@ local function apply(at)
     end
 
     local version = (version_of(name) or 0) + 1
-    local change = redis.call('INCR', KEYS[1])
+    local change = redis.call('HINCRBY', KEYS[1], 'change', 1)
     redis.call('ZADD', KEYS[3], change, name)
 
     if before ~= '' and before ~= unique then
@@ -71,9 +72,7 @@ local function apply(at)
     end
 
     if verb == 'delete' then
-        local gone = redis.call('HGET', KEYS[2], name)
-        local frozen = tonumber(string.match(gone, '"last_version":(%d+)') or '0')
-        for number = 1, frozen do
+        for number = 1, tonumber(object) or 0 do
             redis.call('HDEL', KEYS[6], name .. '@' .. number)
         end
         redis.call('HDEL', KEYS[2], name)
@@ -100,6 +99,9 @@ for at = 1, #ARGV, SIZE do
         return { code, 0 }
     end
 end
+
+local now = redis.call('TIME')
+redis.call('HSETNX', KEYS[1], 'begun', now[1] .. '.' .. now[2])
 
 local first
 

@@ -156,7 +156,9 @@ ngx_http_toolgate_agent_ref_stored(ngx_http_toolgate_agent_ref_t *ref,
 
     version = ref->label.data ? ngx_atoi(ref->label.data, ref->label.len) : 0;
 
-    if (version == NGX_ERROR) {
+    /* versions begin at one */
+
+    if (version == NGX_ERROR || (version == 0 && ref->label.data)) {
         return NGX_DECLINED;
     }
 

@@ -169,6 +169,9 @@ ngx_http_toolgate_agents_below(ngx_http_toolgate_control_t *c,
         if (c->request->method != NGX_HTTP_POST) {
             ngx_http_toolgate_control_method(c, "POST");
 
+        } else if (object == NULL) {
+            ngx_http_toolgate_control_error(c, "read_only", NULL, NULL);
+
         } else {
             ngx_http_toolgate_agents_publish(c, object);
         }
@@ -184,6 +187,12 @@ ngx_http_toolgate_agents_below(ngx_http_toolgate_control_t *c,
 
     if (c->request->method != NGX_HTTP_GET) {
         ngx_http_toolgate_control_method(c, "GET");
+        return NGX_OK;
+    }
+
+    if (object == NULL) {
+        /* a file has one version and keeps none of those before it */
+        ngx_http_toolgate_control_error(c, "read_only", NULL, NULL);
         return NGX_OK;
     }
 

@@ -24,6 +24,7 @@ static json_t *ngx_http_toolgate_collection_file(ngx_http_toolgate_control_t *c,
 static json_t *ngx_http_toolgate_merge(json_t *target, json_t *patch);
 static ngx_int_t ngx_http_toolgate_query(ngx_http_toolgate_control_t *c,
     const char *name, ngx_str_t *value);
+static void ngx_http_toolgate_unescape(ngx_str_t *value);
 static int ngx_libc_cdecl ngx_http_toolgate_object_cmp(const void *one,
     const void *two);
 
@@ -163,6 +164,8 @@ ngx_http_toolgate_control_page(ngx_http_toolgate_control_t *c, json_t *values)
     first = 0;
 
     if (ngx_http_toolgate_query(c, "after", &value) == NGX_OK) {
+        ngx_http_toolgate_unescape(&value);
+
         for ( /* void */ ; first < json_array_size(values); first++) {
             id = tg_json_get_string(json_array_get(values, first), "id");
 
@@ -201,6 +204,18 @@ ngx_http_toolgate_query(ngx_http_toolgate_control_t *c, const char *name,
     ngx_str_t *value)
 {
     return ngx_http_arg(c->request, (u_char *) name, ngx_strlen(name), value);
+}
+
+
+/* In place. */
+static void
+ngx_http_toolgate_unescape(ngx_str_t *value)
+{
+    u_char  *to, *from;
+
+    to = from = value->data;
+    ngx_unescape_uri(&to, &from, value->len, 0);
+    value->len = to - value->data;
 }
 
 
@@ -278,12 +293,9 @@ ngx_http_toolgate_collection_one(ngx_http_toolgate_control_t *c)
 
     if (below.len) {
         if (collection->below == NULL
-            || (object && collection->below(c, object, &below) == NGX_DECLINED))
+            || collection->below(c, object, &below) == NGX_DECLINED)
         {
             ngx_http_toolgate_control_error(c, "unknown_url", NULL, NULL);
-
-        } else if (object == NULL) {
-            ngx_http_toolgate_control_error(c, "read_only", NULL, NULL);
         }
 
         json_decref(file);
@@ -499,17 +511,19 @@ static void
 ngx_http_toolgate_collection_delete(ngx_http_toolgate_control_t *c,
     ngx_http_toolgate_object_t *object)
 {
+    u_char                                *frozen;
     tg_str_t                               name;
     ngx_http_toolgate_change_t            *change;
     const ngx_http_toolgate_collection_t  *collection;
 
     collection = ngx_http_toolgate_collection_of(c);
+    frozen = ngx_pnalloc(c->request->pool, NGX_INT64_LEN);
     change = ngx_pcalloc(c->request->pool, sizeof(ngx_http_toolgate_change_t));
 
     c->id.len = object->id.len;
     c->id.data = ngx_pstrdup(c->request->pool, &object->id);
 
-    if (change == NULL || c->id.data == NULL) {
+    if (change == NULL || frozen == NULL || c->id.data == NULL) {
         ngx_http_toolgate_control_error(c, "internal_error", NULL, NULL);
         return;
     }
@@ -525,6 +539,10 @@ ngx_http_toolgate_collection_delete(ngx_http_toolgate_control_t *c,
     change->before.data = (u_char *) name.data;
     change->before.len = name.len;
     change->expected = object->version;
+    change->doc.data = (char *) frozen;
+    change->doc.len = ngx_sprintf(frozen, "%L", (int64_t) json_integer_value(
+                                      json_object_get(object->doc, "last_version")))
+                      - frozen;
 
     ngx_http_toolgate_control_write(c, change, 1,
                                     ngx_http_toolgate_collection_deleted);

@@ -12,6 +12,9 @@ static ngx_int_t ngx_http_toolgate_control_expected(
     ngx_http_toolgate_control_t *c);
 static void ngx_http_toolgate_control_body(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body);
+static ngx_uint_t ngx_http_toolgate_control_flat(json_t *value,
+    ngx_uint_t levels);
+static void ngx_http_toolgate_control_deep(ngx_http_toolgate_control_t *c);
 static ngx_int_t ngx_http_toolgate_control_ask(ngx_http_toolgate_control_t *c);
 static void ngx_http_toolgate_control_fresh(void *data, ngx_uint_t up);
 static void ngx_http_toolgate_control_wrote(void *data, const char *code);
@@ -49,9 +52,9 @@ ngx_http_toolgate_control(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     }
 
     if (ngx_http_toolgate_control_expected(c) != NGX_OK) {
-        return ngx_http_toolgate_reply_error(r, "invalid_value",
-                                             "If-Match is the number of a version.",
-                                             "If-Match");
+        return ngx_http_toolgate_reply_control(r, "invalid_value",
+                                               "If-Match is the number of a "
+                                               "version.", "If-Match");
     }
 
     if (r->method != NGX_HTTP_GET && r->method != NGX_HTTP_DELETE
@@ -139,6 +142,12 @@ ngx_http_toolgate_control_body(ngx_http_request_t *r,
         return;
     }
 
+    if (!ngx_http_toolgate_control_flat(c->body, NGX_HTTP_TOOLGATE_OBJECT_DEPTH_MAX))
+    {
+        ngx_http_toolgate_control_deep(c);
+        return;
+    }
+
     switch (ngx_http_toolgate_control_ask(c)) {
 
     case NGX_OK:
@@ -151,6 +160,47 @@ ngx_http_toolgate_control_body(ngx_http_request_t *r,
     default:
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
     }
+}
+
+
+/* Whether it has no more levels than these. */
+static ngx_uint_t
+ngx_http_toolgate_control_flat(json_t *value, ngx_uint_t levels)
+{
+    size_t       i;
+    json_t      *member;
+    const char  *key;
+
+    if (!json_is_object(value) && !json_is_array(value)) {
+        return 1;
+    }
+
+    if (levels == 0) {
+        return 0;
+    }
+
+    json_object_foreach(value, key, member) {
+        if (!ngx_http_toolgate_control_flat(member, levels - 1)) {
+            return 0;
+        }
+    }
+
+    json_array_foreach(value, i, member) {
+        if (!ngx_http_toolgate_control_flat(member, levels - 1)) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+static void
+ngx_http_toolgate_control_deep(ngx_http_toolgate_control_t *c)
+{
+    ngx_http_toolgate_control_error(c, "invalid_json",
+                                    "The object is nested too deep to be stored.",
+                                    NULL);
 }
 
 
@@ -416,6 +466,14 @@ ngx_http_toolgate_control_dump(ngx_http_toolgate_control_t *c, json_t *doc)
     ngx_str_t  whole;
 
     out = tg_null_str;
+
+    /* what is stored must be readable again */
+
+    if (!ngx_http_toolgate_control_flat(doc, TG_JSON_MAX_DEPTH)) {
+        ngx_http_toolgate_control_deep(c);
+        return out;
+    }
+
     tg_buf_init(&text, NGX_HTTP_TOOLGATE_OBJECT_BYTES_MAX);
 
     if (tg_json_dump(doc, &text) == TG_OK) {

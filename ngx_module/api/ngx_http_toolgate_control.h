@@ -10,7 +10,7 @@
 #include "ngx_http_toolgate_registry.h"
 
 
-#define NGX_HTTP_TOOLGATE_CONTROL_TRIES   3      /* of a change without If-Match */
+#define NGX_HTTP_TOOLGATE_CONTROL_TRIES   20     /* of a change without If-Match */
 #define NGX_HTTP_TOOLGATE_LIST_LIMIT      20
 #define NGX_HTTP_TOOLGATE_LIST_LIMIT_MAX  100
 #define NGX_HTTP_TOOLGATE_NAME_CHARS_MAX  64     /* of keys and the like */
@@ -58,7 +58,8 @@ typedef struct {
     /* The same of the i-th object of files; NULL past the last. */
     json_t                     *(*file)(ngx_http_toolgate_control_t *c,
                                         ngx_uint_t i);
-    /* Another path below an object; NGX_DECLINED: there is none. */
+    /* Another path below an object, NULL for one of files; NGX_DECLINED: there
+     * is none. */
     ngx_int_t                   (*below)(ngx_http_toolgate_control_t *c,
                                          ngx_http_toolgate_object_t *object,
                                          ngx_str_t *rest);

@@ -198,7 +198,10 @@ ngx_http_toolgate_projects(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
 static void
 ngx_http_toolgate_projects_act(ngx_http_toolgate_control_t *c)
 {
-    if (c->request->method == NGX_HTTP_GET) {
+    if (c->rest.len > 1) {
+        ngx_http_toolgate_control_error(c, "unknown_url", NULL, NULL);
+
+    } else if (c->request->method == NGX_HTTP_GET) {
         ngx_http_toolgate_projects_list(c);
 
     } else if (c->request->method == NGX_HTTP_POST) {

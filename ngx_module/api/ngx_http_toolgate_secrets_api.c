@@ -240,14 +240,20 @@ ngx_http_toolgate_secrets_hosts(ngx_http_toolgate_control_t *c)
     ngx_http_toolgate_secret_t   secret;
     ngx_http_toolgate_catalog_t  cat;
 
+    hosts = json_object_get(c->body, "allowed_hosts");
+
+    if (!json_is_array(hosts)) {
+        ngx_http_toolgate_control_error(c, hosts ? "invalid_type"
+                                                 : "missing_parameter",
+                                        "A secret needs a list of the hosts that "
+                                        "may get it.", "allowed_hosts");
+        return NULL;
+    }
+
     ngx_memzero(&secret, sizeof(secret));
     ngx_http_toolgate_registry_builder(&cat, c->request->pool, c->project);
 
-    if (ngx_http_toolgate_catalog_hosts(&cat,
-                                        json_object_get(c->body, "allowed_hosts"),
-                                        "", &secret)
-        != NGX_OK)
-    {
+    if (ngx_http_toolgate_catalog_hosts(&cat, hosts, "", &secret) != NGX_OK) {
         ngx_http_toolgate_control_fault(c, &cat);
         return NULL;
     }

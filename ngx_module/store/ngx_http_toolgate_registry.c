@@ -44,7 +44,7 @@ ngx_http_toolgate_registry_init_worker(ngx_cycle_t *cycle)
     ngx_http_toolgate_registry_t  *reg = &ngx_http_toolgate_the_registry;
 
     static const char *const  names[NGX_HTTP_TOOLGATE_REGISTRY_KEYS] = {
-        "{cp}:change", "{cp}:objects", "{cp}:changes", "{cp}:names",
+        "{cp}:state", "{cp}:objects", "{cp}:changes", "{cp}:names",
         "{cp}:counts", "{cp}:versions"
     };
 
@@ -214,7 +214,7 @@ static void
 ngx_http_toolgate_registry_send(ngx_http_toolgate_registry_t *reg)
 {
     u_char      change[NGX_INT64_LEN], count[NGX_INT64_LEN], bytes[NGX_INT64_LEN];
-    ngx_str_t   argv[6];
+    ngx_str_t   argv[7];
     ngx_uint_t  i;
 
     for (i = 0; i < 3; i++) {
@@ -230,6 +230,9 @@ ngx_http_toolgate_registry_send(ngx_http_toolgate_registry_t *reg)
     argv[5].len = ngx_sprintf(bytes, "%d", NGX_HTTP_TOOLGATE_REGISTRY_BYTES)
                   - bytes;
 
+    argv[6].data = reg->begun;
+    argv[6].len = reg->begun_len;
+
     /* those who came until now are answered by this question */
 
     ngx_queue_add(&reg->waiting, &reg->next);
@@ -239,7 +242,7 @@ ngx_http_toolgate_registry_send(ngx_http_toolgate_registry_t *reg)
     reg->asked_at = ngx_current_msec;
     reg->ticket = ngx_toolgate_redis_script(reg->conf->redis, reg->log,
                                             &ngx_toolgate_script_objects_changes,
-                                            3, 6, argv,
+                                            3, 7, argv,
                                             ngx_http_toolgate_registry_answer, reg);
 
     if (reg->ticket == NULL) {
@@ -277,7 +280,7 @@ ngx_http_toolgate_registry_take(ngx_http_toolgate_registry_t *reg,
     ngx_str_t     name, text;
     redisReply  **part;
 
-    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || reply->elements < 2) {
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || reply->elements < 3) {
 
         if (reply && reply->type == REDIS_REPLY_ERROR) {
             ngx_log_error(NGX_LOG_ERR, reg->log, 0,
@@ -289,10 +292,15 @@ ngx_http_toolgate_registry_take(ngx_http_toolgate_registry_t *reg,
 
     part = reply->element;
 
-    if (part[0]->type != REDIS_REPLY_INTEGER || part[1]->type != REDIS_REPLY_INTEGER)
+    if (part[0]->type != REDIS_REPLY_INTEGER || part[1]->type != REDIS_REPLY_INTEGER
+        || part[2]->type != REDIS_REPLY_STRING
+        || part[2]->len > sizeof(reg->begun))
     {
         return NGX_ERROR;
     }
+
+    ngx_memcpy(reg->begun, part[2]->str, part[2]->len);
+    reg->begun_len = part[2]->len;
 
     if (part[1]->integer < 0) {
         ngx_log_error(NGX_LOG_WARN, reg->log, 0,
@@ -303,7 +311,7 @@ ngx_http_toolgate_registry_take(ngx_http_toolgate_registry_t *reg,
         return NGX_AGAIN;
     }
 
-    for (i = 2; i + 1 < reply->elements; i += 2) {
+    for (i = 3; i + 1 < reply->elements; i += 2) {
         if (part[i]->type != REDIS_REPLY_STRING
             || part[i + 1]->type != REDIS_REPLY_STRING)
         {

@@ -19,6 +19,7 @@
 #define NGX_HTTP_TOOLGATE_REGISTRY_BYTES     1000000
 
 #define NGX_HTTP_TOOLGATE_OBJECT_BYTES_MAX   (512 * 1024)
+#define NGX_HTTP_TOOLGATE_OBJECT_DEPTH_MAX   120    /* and 8 of what stands around it */
 #define NGX_HTTP_TOOLGATE_OBJECTS_MAX        1000   /* of a kind and project */
 #define NGX_HTTP_TOOLGATE_OBJECT_NAME_MAX    256    /* "project/kind/id" */
 
@@ -49,7 +50,7 @@ typedef struct {
     ngx_str_t                      unique;     /* "" = none */
     ngx_str_t                      before;
     ngx_uint_t                     expected;   /* 0 = any version */
-    tg_str_t                       doc;        /* JSON */
+    tg_str_t                       doc;        /* JSON; of "delete" see the script */
 } ngx_http_toolgate_change_t;
 
 /* code is NULL when all was written, else version_conflict, name_conflict,

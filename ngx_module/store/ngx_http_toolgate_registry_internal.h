@@ -27,6 +27,8 @@ typedef struct {
     ngx_rbtree_node_t                    by_unique_sentinel;
     ngx_queue_t                          projects;   /* that files do not name */
     uint64_t                             change;     /* taken in up to this one */
+    u_char                               begun[32];  /* of which store */
+    size_t                               begun_len;
     ngx_http_toolgate_registry_state_e   state;
     ngx_toolgate_redis_ticket_t         *ticket;
     ngx_msec_t                           asked_at;

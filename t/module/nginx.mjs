@@ -39,7 +39,7 @@ delete CHILD_ENV.NGINX;
  */
 export async function startNginx({
   models = {}, catalog, http: httpConf = '', server = '', api = '', files = {},
-  main = '', http2 = false, quiet = false,
+  main = '', http2 = false, quiet = false, workers = 1,
 } = {}) {
   const nginx = new Nginx();
   nginx.dir = tempDir('toolgate-module-');
@@ -68,7 +68,7 @@ export async function startNginx({
 
   nginx.conf = `${process.getuid() === 0 ? 'user root;' : ''}
 load_module ${MODULE};
-daemon off; worker_processes 1; worker_shutdown_timeout 10s;
+daemon off; worker_processes ${workers}; worker_shutdown_timeout 10s;
 pid @DIR@/nginx.pid; error_log @DIR@/logs/error.log ${process.env.TG_LOG_LEVEL ?? 'info'};
 ${main}
 events { worker_connections 1024; }
@@ -143,11 +143,16 @@ class Nginx {
     return fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
   }
 
+  /** Pids of all its workers, old ones that end too. */
+  children() {
+    const { pid } = this.child;
+    return fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+      .split(/\s+/).map(Number);
+  }
+
   /** The pid of the (only) worker that serves now. */
   worker() {
-    const { pid } = this.child;
-    return Number(fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
-      .split(/\s+/).at(-1));
+    return this.children().at(-1);
   }
 
   /** One request on a connection of its own; resolves to { status, headers, text, json }. */
