@@ -98,8 +98,17 @@ tg_mask_add(tg_mask_t *mask, tg_str_t secret)
 static tg_rc_e
 tg_mask_pattern(tg_mask_t *mask, tg_str_t text, bool alone, bool base64)
 {
-    uint8_t             first;
+    uint8_t             first = (uint8_t) text.data[0];
     tg_mask_pattern_t  *pattern;
+
+    for (pattern = mask->first[first]; pattern != NULL; pattern = pattern->same) {
+
+        if (pattern->alone == alone && pattern->base64 == base64
+            && tg_str_eq(text, (tg_str_t) { pattern->len, pattern->data }))
+        {
+            return TG_OK;
+        }
+    }
 
     pattern = malloc(sizeof(tg_mask_pattern_t) + text.len);
     if (pattern == NULL) {
@@ -110,8 +119,6 @@ tg_mask_pattern(tg_mask_t *mask, tg_str_t text, bool alone, bool base64)
     pattern->alone = alone;
     pattern->base64 = base64;
     memcpy(pattern->data, text.data, text.len);
-
-    first = (uint8_t) pattern->data[0];
 
     pattern->same = mask->first[first];
     mask->first[first] = pattern;

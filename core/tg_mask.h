@@ -28,8 +28,8 @@ typedef struct tg_mask_s  tg_mask_t;
 tg_mask_t *tg_mask_new(void);
 void tg_mask_free(tg_mask_t *mask);
 
-/* Adds a secret, which is copied. An empty one adds nothing. TG_E_LIMIT over
- * TG_MASK_SECRET_MAX bytes, TG_E_NOMEM. */
+/* Adds a secret, which is copied; an empty one, or one that is there, adds nothing.
+ * TG_E_LIMIT over TG_MASK_SECRET_MAX bytes, TG_E_NOMEM. */
 tg_rc_e tg_mask_add(tg_mask_t *mask, tg_str_t secret);
 
 /*

@@ -40,6 +40,8 @@ ngx_http_toolgate_calls_start(ngx_http_toolgate_run_t *run)
     run->call_count = n;
     run->calls_open = n;
 
+    ngx_http_toolgate_steps_round_begins(run);
+
     for (i = 0; i < n; i++) {
         calls[i].run = run;
         calls[i].position = i;

@@ -41,6 +41,8 @@ ngx_http_toolgate_model_call(ngx_http_toolgate_run_t *run)
         return NGX_ERROR;
     }
 
+    ngx_http_toolgate_steps_turn_begins(run);
+
     upstream = run->model->upstreams.elts;
     upstream += run->upstream;
 

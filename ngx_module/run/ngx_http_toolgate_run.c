@@ -343,8 +343,6 @@ ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run)
         tg_delta_init(&run->delta);
     }
 
-    ngx_http_toolgate_steps_turn_begins(run);
-
     if (ngx_http_toolgate_model_call(run) != NGX_OK) {
         run->out_of_memory = 1;
     }
@@ -401,7 +399,6 @@ ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run)
 
     run->round++;
     run->state = NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS;
-    ngx_http_toolgate_steps_round_begins(run);
 
     if (ngx_http_toolgate_calls_start(run) != NGX_OK) {
         run->out_of_memory = 1;

@@ -35,6 +35,9 @@ static void ngx_http_toolgate_step_member(ngx_http_toolgate_steps_t *steps,
     const char *key, tg_str_t text, size_t max);
 static void ngx_http_toolgate_step_code(tg_buf_t *out, const char *key,
     const char *code);
+static void ngx_http_toolgate_step_key(tg_buf_t *out, const char *key);
+static void ngx_http_toolgate_step_number(tg_buf_t *out, const char *before,
+    int64_t n);
 
 
 void
@@ -67,11 +70,14 @@ ngx_http_toolgate_step_model(ngx_http_toolgate_steps_t *steps, const char *code)
                                   NGX_HTTP_TOOLGATE_STEP_VALUE_MAX);
 
     if (usage->present) {
-        tg_buf_printf(out, ",\"usage\":{\"input_tokens\":%lld,"
-                      "\"output_tokens\":%lld,\"total_tokens\":%lld}",
-                      (long long) usage->prompt_tokens,
-                      (long long) usage->completion_tokens,
-                      (long long) usage->total_tokens);
+        tg_buf_cstr(out, ",\"usage\":{");
+        ngx_http_toolgate_step_number(out, "\"input_tokens\":",
+                                      usage->prompt_tokens);
+        ngx_http_toolgate_step_number(out, ",\"output_tokens\":",
+                                      usage->completion_tokens);
+        ngx_http_toolgate_step_number(out, ",\"total_tokens\":",
+                                      usage->total_tokens);
+        tg_buf_char(out, '}');
 
     } else {
         tg_buf_cstr(out, ",\"usage\":null");
@@ -165,8 +171,10 @@ ngx_http_toolgate_step_call(ngx_http_toolgate_steps_t *steps,
     ngx_http_toolgate_step_member(steps, "tool", (tg_str_t) { call->name.len,
                                                     (char *) call->name.data },
                                   NGX_HTTP_TOOLGATE_STEP_VALUE_MAX);
-    tg_buf_printf(out, ",\"call_id\":\"%s\",\"owner\":\"%s\"", call->id,
-                  call->caller_owned ? "caller" : "agent");
+    tg_buf_cstr(out, ",\"call_id\":\"");
+    tg_buf_cstr(out, call->id);
+    tg_buf_cstr(out, call->caller_owned ? "\",\"owner\":\"caller\""
+                                        : "\",\"owner\":\"agent\"");
     ngx_http_toolgate_step_verdict(out, &call->verdict);
 
     tg_buf_cstr(out, call->code ? ",\"ok\":false" : ",\"ok\":true");
@@ -229,31 +237,36 @@ ngx_http_toolgate_step_head(ngx_http_toolgate_steps_t *steps, const char *id,
     const char *type, ngx_uint_t round, ngx_msec_t started, ngx_msec_t ended)
 {
     int64_t      now;
+    tg_buf_t    *out = &steps->text;
     ngx_time_t  *tp;
 
     tp = ngx_timeofday();
     now = (int64_t) tp->sec * 1000 + tp->msec;
 
-    tg_buf_printf(&steps->text, "{\"id\":\"%s\",\"type\":\"%s\",\"round\":%lu,"
-                  "\"started_at\":%lld,\"duration_ms\":%lu", id, type,
-                  (unsigned long) round,
-                  (long long) ((now - (int64_t) (ngx_current_msec - started))
-                               / 1000),
-                  (unsigned long) (ended - started));
+    tg_buf_cstr(out, "{\"id\":\"");
+    tg_buf_cstr(out, id);
+    tg_buf_cstr(out, "\",\"type\":\"");
+    tg_buf_cstr(out, type);
+    ngx_http_toolgate_step_number(out, "\",\"round\":", (int64_t) round);
+    ngx_http_toolgate_step_number(out, ",\"started_at\":",
+                                  (now - (int64_t) (ngx_current_msec - started))
+                                  / 1000);
+    ngx_http_toolgate_step_number(out, ",\"duration_ms\":",
+                                  (int64_t) (ended - started));
 }
 
 
 static void
 ngx_http_toolgate_step_verdict(tg_buf_t *out, tg_policy_verdict_t *verdict)
 {
-    tg_buf_printf(out, ",\"verdict\":{\"allowed\":%s,\"check\":",
-                  verdict->allowed ? "true" : "false");
+    tg_buf_cstr(out, verdict->allowed ? ",\"verdict\":{\"allowed\":true"
+                                      : ",\"verdict\":{\"allowed\":false");
 
     if (verdict->check == TG_CHECK_NONE) {
-        tg_buf_cstr(out, "null");
+        tg_buf_cstr(out, ",\"check\":null");
 
     } else {
-        tg_buf_int(out, verdict->check);
+        ngx_http_toolgate_step_number(out, ",\"check\":", verdict->check);
     }
 
     ngx_http_toolgate_step_code(out, "code", verdict->code);
@@ -318,7 +331,9 @@ ngx_http_toolgate_step_request(ngx_http_toolgate_steps_t *steps,
     ngx_uint_t     i;
     ngx_keyval_t  *header;
 
-    tg_buf_printf(out, ",\"request\":{\"method\":\"%s\"", facts->method);
+    tg_buf_cstr(out, ",\"request\":{\"method\":\"");
+    tg_buf_cstr(out, facts->method);
+    tg_buf_char(out, '"');
     ngx_http_toolgate_step_member(steps, "url", facts->url,
                                   NGX_HTTP_TOOLGATE_STEP_TEXT_MAX);
     tg_buf_cstr(out, ",\"headers\":{");
@@ -354,25 +369,29 @@ static void
 ngx_http_toolgate_step_upstream(ngx_http_toolgate_steps_t *steps,
     ngx_toolgate_client_result_t *result)
 {
-    tg_buf_cstr(&steps->text, ",\"upstream\":{");
+    tg_buf_t  *out = &steps->text;
+
+    tg_buf_cstr(out, ",\"upstream\":{");
 
     ngx_http_toolgate_step_body(steps, result->status, &result->content_type,
                                 (tg_str_t) { result->body.len,
                                              (char *) result->body.data });
 
-    tg_buf_printf(&steps->text, ",\"timing\":{\"dns\":%lu,\"connect\":%lu,"
-                  "\"tls\":%lu,\"first_byte\":%lu,\"total\":%lu}",
-                  (unsigned long) result->dns_ms,
-                  (unsigned long) result->connect_ms,
-                  (unsigned long) result->tls_ms,
-                  (unsigned long) result->first_byte_ms,
-                  (unsigned long) result->total_ms);
+    ngx_http_toolgate_step_number(out, ",\"timing\":{\"dns\":",
+                                  (int64_t) result->dns_ms);
+    ngx_http_toolgate_step_number(out, ",\"connect\":",
+                                  (int64_t) result->connect_ms);
+    ngx_http_toolgate_step_number(out, ",\"tls\":", (int64_t) result->tls_ms);
+    ngx_http_toolgate_step_number(out, ",\"first_byte\":",
+                                  (int64_t) result->first_byte_ms);
+    ngx_http_toolgate_step_number(out, ",\"total\":", (int64_t) result->total_ms);
+    tg_buf_char(out, '}');
 
     ngx_http_toolgate_step_member(steps, "address",
                                   (tg_str_t) { result->address.len,
                                                (char *) result->address.data },
                                   NGX_HTTP_TOOLGATE_STEP_VALUE_MAX);
-    tg_buf_char(&steps->text, '}');
+    tg_buf_char(out, '}');
 }
 
 
@@ -381,7 +400,7 @@ static void
 ngx_http_toolgate_step_body(ngx_http_toolgate_steps_t *steps, ngx_uint_t status,
     ngx_str_t *type, tg_str_t body)
 {
-    tg_buf_t    *out = &steps->text, cleaned;
+    tg_buf_t    *out = &steps->text, *cleaned = &steps->cleaned;
     ngx_uint_t   cut, whole;
 
     tg_buf_cstr(out, "\"status\":");
@@ -406,17 +425,16 @@ ngx_http_toolgate_step_body(ngx_http_toolgate_steps_t *steps, ngx_uint_t status,
         body.len = NGX_HTTP_TOOLGATE_STEP_CLEAN_MAX;
     }
 
-    tg_buf_init(&cleaned, 3 * NGX_HTTP_TOOLGATE_STEP_CLEAN_MAX);
-    tg_clean_value(body, 0, &cleaned);
+    tg_buf_reset(cleaned);
+    tg_clean_value(body, 0, cleaned);
 
-    if (cleaned.error != TG_OK) {
-        out->error = cleaned.error;
+    if (cleaned->error != TG_OK) {
+        out->error = cleaned->error;
     }
 
     tg_buf_cstr(out, ",\"body\":");
-    whole = ngx_http_toolgate_step_text(steps, tg_buf_get(&cleaned), cut,
+    whole = ngx_http_toolgate_step_text(steps, tg_buf_get(cleaned), cut,
                                         NGX_HTTP_TOOLGATE_STEP_TEXT_MAX);
-    tg_buf_free(&cleaned);
 
     tg_buf_cstr(out, whole ? ",\"body_truncated\":false"
                            : ",\"body_truncated\":true");
@@ -457,7 +475,7 @@ ngx_http_toolgate_step_json(ngx_http_toolgate_steps_t *steps, const char *key,
                    : json_loadb(text.data, text.len, JSON_DECODE_ANY|JSON_ALLOW_NUL,
                                 &error);
 
-    tg_buf_printf(out, ",\"%s\":", key);
+    ngx_http_toolgate_step_key(out, key);
 
     if (trusted || tree) {
         tg_buf_str(out, text);
@@ -475,7 +493,7 @@ static void
 ngx_http_toolgate_step_member(ngx_http_toolgate_steps_t *steps, const char *key,
     tg_str_t text, size_t max)
 {
-    tg_buf_printf(&steps->text, ",\"%s\":", key);
+    ngx_http_toolgate_step_key(&steps->text, key);
 
     if (text.len == 0) {
         tg_buf_cstr(&steps->text, "null");
@@ -525,7 +543,7 @@ ngx_http_toolgate_step_text(ngx_http_toolgate_steps_t *steps, tg_str_t text,
 static void
 ngx_http_toolgate_step_code(tg_buf_t *out, const char *key, const char *code)
 {
-    tg_buf_printf(out, ",\"%s\":", key);
+    ngx_http_toolgate_step_key(out, key);
 
     if (code) {
         tg_buf_json_string(out, tg_str_of(code));
@@ -533,4 +551,21 @@ ngx_http_toolgate_step_code(tg_buf_t *out, const char *key, const char *code)
     } else {
         tg_buf_cstr(out, "null");
     }
+}
+
+
+static void
+ngx_http_toolgate_step_key(tg_buf_t *out, const char *key)
+{
+    tg_buf_cstr(out, ",\"");
+    tg_buf_cstr(out, key);
+    tg_buf_cstr(out, "\":");
+}
+
+
+static void
+ngx_http_toolgate_step_number(tg_buf_t *out, const char *before, int64_t n)
+{
+    tg_buf_cstr(out, before);
+    tg_buf_int(out, n);
 }

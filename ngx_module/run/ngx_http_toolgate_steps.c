@@ -10,7 +10,14 @@
 
 
 static ngx_uint_t ngx_http_toolgate_steps_ready(ngx_http_toolgate_steps_t *steps);
-static ngx_int_t ngx_http_toolgate_steps_mask(ngx_http_toolgate_steps_t *steps);
+static ngx_uint_t ngx_http_toolgate_steps_masked(
+    ngx_http_toolgate_steps_t *steps, ngx_uint_t vendor);
+static ngx_int_t ngx_http_toolgate_steps_secrets(
+    ngx_http_toolgate_steps_t *steps);
+static ngx_int_t ngx_http_toolgate_steps_vendor(
+    ngx_http_toolgate_steps_t *steps);
+static ngx_int_t ngx_http_toolgate_steps_secret(
+    ngx_http_toolgate_steps_t *steps, tg_str_t secret);
 static void ngx_http_toolgate_steps_add_call(ngx_http_toolgate_steps_t *steps,
     ngx_http_toolgate_call_t *call);
 static size_t ngx_http_toolgate_steps_mark(ngx_http_toolgate_steps_t *steps);
@@ -55,6 +62,7 @@ ngx_http_toolgate_steps_open(ngx_http_toolgate_run_t *run)
     steps->run = run;
     tg_buf_init(&steps->text, 2 * NGX_HTTP_TOOLGATE_STEPS_BYTES_MAX);
     tg_buf_init(&steps->scratch, 2 * NGX_HTTP_TOOLGATE_STEP_MAX);
+    tg_buf_init(&steps->cleaned, 3 * NGX_HTTP_TOOLGATE_STEP_CLEAN_MAX);
 
     pool_cln->handler = ngx_http_toolgate_steps_free;
     cln->handler = ngx_http_toolgate_steps_cleanup;
@@ -88,7 +96,9 @@ ngx_http_toolgate_steps_turn_ended(ngx_http_toolgate_run_t *run, const char *cod
 
     steps->turn_open = 0;
 
-    if (!ngx_http_toolgate_steps_ready(steps)) {
+    if (!ngx_http_toolgate_steps_masked(steps, code != NULL)
+        || !ngx_http_toolgate_steps_ready(steps))
+    {
         return;
     }
 
@@ -125,6 +135,10 @@ ngx_http_toolgate_steps_round_ended(ngx_http_toolgate_run_t *run)
     }
 
     steps->round_open = 0;
+
+    if (!ngx_http_toolgate_steps_masked(steps, 0)) {
+        return;
+    }
 
     for (i = 0; i < run->call_count; i++) {
         ngx_http_toolgate_steps_add_call(steps, &run->calls[i]);
@@ -198,19 +212,11 @@ ngx_http_toolgate_steps_close(ngx_http_toolgate_run_t *run)
 }
 
 
-/* Whether one more step may be added; the secrets are known then. */
+/* Whether one more step may be added. */
 static ngx_uint_t
 ngx_http_toolgate_steps_ready(ngx_http_toolgate_steps_t *steps)
 {
     if (steps->closed || steps->count == NGX_HTTP_TOOLGATE_RUN_STEPS_MAX) {
-        return 0;
-    }
-
-    if (steps->count == 0 && ngx_http_toolgate_steps_mask(steps) != NGX_OK) {
-        ngx_log_error(NGX_LOG_ERR, steps->run->request->connection->log, 0,
-                      "toolgate: run %s is not recorded: out of memory",
-                      steps->run->id);
-        steps->closed = 1;
         return 0;
     }
 
@@ -220,8 +226,62 @@ ngx_http_toolgate_steps_ready(ngx_http_toolgate_steps_t *steps)
 }
 
 
+/* Before steps are made: a secret may have been changed since the last ones, and what
+ * was sent before is a secret still. vendor: its words are in the step. */
+static ngx_uint_t
+ngx_http_toolgate_steps_masked(ngx_http_toolgate_steps_t *steps, ngx_uint_t vendor)
+{
+    if (!steps->closed
+        && (ngx_http_toolgate_steps_secrets(steps) != NGX_OK
+            || (vendor && ngx_http_toolgate_steps_vendor(steps) != NGX_OK)))
+    {
+        ngx_log_error(NGX_LOG_ERR, steps->run->request->connection->log, 0,
+                      "toolgate: run %s is not recorded any more: out of memory",
+                      steps->run->id);
+        steps->closed = 1;
+    }
+
+    return !steps->closed;
+}
+
+
 static ngx_int_t
-ngx_http_toolgate_steps_mask(ngx_http_toolgate_steps_t *steps)
+ngx_http_toolgate_steps_vendor(ngx_http_toolgate_steps_t *steps)
+{
+    u_char     *at = NULL;
+    ngx_str_t   key;
+
+    for ( ;; ) {
+        key = ngx_http_toolgate_turn_key(&steps->run->turn, &at);
+
+        if (key.len == 0) {
+            return NGX_OK;
+        }
+
+        if (ngx_http_toolgate_steps_secret(steps, (tg_str_t) { key.len,
+                                                          (char *) key.data })
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_steps_secret(ngx_http_toolgate_steps_t *steps, tg_str_t secret)
+{
+    if (steps->mask == NULL) {
+        steps->mask = tg_mask_new();
+    }
+
+    return steps->mask && tg_mask_add(steps->mask, secret) == TG_OK
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_steps_secrets(ngx_http_toolgate_steps_t *steps)
 {
     ngx_uint_t             i;
     ngx_array_t           *secrets;
@@ -233,20 +293,15 @@ ngx_http_toolgate_steps_mask(ngx_http_toolgate_steps_t *steps)
         return NGX_ERROR;
     }
 
-    if (secrets->nelts == 0) {
-        return NGX_OK;
-    }
-
     secret = secrets->elts;
-    steps->mask = tg_mask_new();
 
-    for (i = 0; steps->mask && i < secrets->nelts; i++) {
-        if (tg_mask_add(steps->mask, secret[i].value) != TG_OK) {
+    for (i = 0; i < secrets->nelts; i++) {
+        if (ngx_http_toolgate_steps_secret(steps, secret[i].value) != NGX_OK) {
             return NGX_ERROR;
         }
     }
 
-    return steps->mask ? NGX_OK : NGX_ERROR;
+    return NGX_OK;
 }
 
 
@@ -343,5 +398,6 @@ ngx_http_toolgate_steps_free(void *data)
 
     tg_mask_free(steps->mask);
     tg_buf_free(&steps->scratch);
+    tg_buf_free(&steps->cleaned);
     tg_buf_free(&steps->text);
 }

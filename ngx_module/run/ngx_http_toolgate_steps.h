@@ -28,7 +28,8 @@ struct ngx_http_toolgate_steps_s {
     size_t                          bytes;          /* of the run */
     ngx_uint_t                      count;          /* of the run */
     tg_mask_t                      *mask;           /* NULL: there is no secret */
-    tg_buf_t                        scratch;        /* a text on its way */
+    tg_buf_t                        scratch;        /* a text on its way, masked */
+    tg_buf_t                        cleaned;        /* … and before that */
     ngx_msec_t                      turn_started;
     unsigned                        turn_open:1;    /* a model call is under way */
     unsigned                        round_open:1;   /* calls that are not added */

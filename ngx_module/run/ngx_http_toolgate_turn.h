@@ -118,6 +118,11 @@ void ngx_http_toolgate_turn_cancel(ngx_http_toolgate_turn_t *turn);
  * does not touch it again. */
 ngx_uint_t ngx_http_toolgate_turn_forget(ngx_http_toolgate_turn_t *turn);
 
+/* _turn_key.c: the next credential that a subrequest has sent to the model, from
+ * after *at on (NULL: the first); len 0: there is no more. It lives as long as the
+ * subrequest, so ask when the turn has just ended. */
+ngx_str_t ngx_http_toolgate_turn_key(ngx_http_toolgate_turn_t *turn, u_char **at);
+
 /* For the kinds: makes a turn ready to be started, ends it, stops its events. */
 ngx_int_t ngx_http_toolgate_turn_begin(ngx_http_request_t *r,
     ngx_http_toolgate_turn_t *turn, const ngx_http_toolgate_turn_kind_t *kind);

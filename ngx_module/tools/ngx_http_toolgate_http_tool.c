@@ -15,6 +15,7 @@
 typedef struct {
     tg_template_request_t           rendered;
     tg_template_request_t           shown;        /* the same without secrets */
+    ngx_uint_t                      secrets;      /* that are in it */
     ngx_toolgate_client_request_t   request;
     ngx_toolgate_call_t            *call;
     ngx_toolgate_client_result_t   *result;
@@ -27,7 +28,7 @@ static ngx_int_t ngx_http_toolgate_http_tool_facts(ngx_http_toolgate_job_t *job,
     ngx_http_toolgate_job_facts_t *facts);
 static const char *ngx_http_toolgate_http_tool_render(
     ngx_http_toolgate_job_t *job, const char *secret_text,
-    tg_template_request_t *rendered);
+    tg_template_request_t *rendered, ngx_uint_t *secret_count);
 static ngx_int_t ngx_http_toolgate_http_tool_headers(
     ngx_http_toolgate_job_t *job, ngx_http_toolgate_http_job_t *hj);
 static ngx_int_t ngx_http_toolgate_http_tool_sign(
@@ -69,7 +70,8 @@ ngx_http_toolgate_http_tool_start(ngx_http_toolgate_job_t *job)
     cln->handler = ngx_http_toolgate_http_tool_cleanup;
     job->state = hj;
 
-    code = ngx_http_toolgate_http_tool_render(job, NULL, &hj->rendered);
+    code = ngx_http_toolgate_http_tool_render(job, NULL, &hj->rendered,
+                                              &hj->secrets);
     job->detail = hj->rendered.detail;
 
     if (code == NULL) {
@@ -112,7 +114,8 @@ ngx_http_toolgate_http_tool_start(ngx_http_toolgate_job_t *job)
 
 static const char *
 ngx_http_toolgate_http_tool_render(ngx_http_toolgate_job_t *job,
-    const char *secret_text, tg_template_request_t *rendered)
+    const char *secret_text, tg_template_request_t *rendered,
+    ngx_uint_t *secret_count)
 {
     ngx_array_t           *secrets;
     tg_template_values_t   values;
@@ -130,6 +133,7 @@ ngx_http_toolgate_http_tool_render(ngx_http_toolgate_job_t *job,
     values.secrets = secrets->elts;
     values.secret_count = secrets->nelts;
     values.secret_text = secret_text;
+    *secret_count = secrets->nelts;
 
     return tg_template_render(job->tool->template, &values, rendered);
 }
@@ -341,26 +345,33 @@ ngx_http_toolgate_http_tool_cancel(ngx_http_toolgate_job_t *job)
 }
 
 
-/* The request is rendered once more for that, with no secret in it: where a secret
- * was is not told by its bytes, which may be any. */
+/* A request with secrets is rendered once more, with none in it: where a secret was
+ * is not told by its bytes, which may be any. */
 static ngx_int_t
 ngx_http_toolgate_http_tool_facts(ngx_http_toolgate_job_t *job,
     ngx_http_toolgate_job_facts_t *facts)
 {
     ngx_uint_t                     i;
     ngx_keyval_t                  *header, *shown;
+    tg_template_request_t         *request;
     ngx_http_toolgate_http_job_t  *hj = job->state;
 
     if (hj->rendered.url.len == 0) {
         return NGX_OK;
     }
 
-    if (ngx_http_toolgate_http_tool_render(job, TG_MASK_TEXT, &hj->shown) != NULL) {
+    request = hj->secrets ? &hj->shown : &hj->rendered;
+
+    if (hj->secrets && hj->shown.url.len == 0
+        && ngx_http_toolgate_http_tool_render(job, TG_MASK_TEXT, &hj->shown,
+                                              &hj->secrets)
+           != NULL)
+    {
         return NGX_ERROR;
     }
 
     facts->headers = ngx_http_toolgate_http_tool_rendered_headers(job->pool,
-                                                                  &hj->shown);
+                                                                  request);
     if (facts->headers == NULL) {
         return NGX_ERROR;
     }
@@ -385,10 +396,10 @@ ngx_http_toolgate_http_tool_facts(ngx_http_toolgate_job_t *job,
         }
     }
 
-    facts->method = hj->shown.method;
-    facts->url = tg_buf_get(&hj->shown.url);
-    facts->body = tg_buf_get(&hj->shown.body);
-    facts->has_body = hj->shown.has_body;
+    facts->method = request->method;
+    facts->url = tg_buf_get(&request->url);
+    facts->body = tg_buf_get(&request->body);
+    facts->has_body = request->has_body;
     facts->upstream = hj->result;
 
     return NGX_OK;

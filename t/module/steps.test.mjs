@@ -4,12 +4,13 @@
 import test, { before, after } from 'node:test';
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import http2 from 'node:http2';
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CH, FIN, assertError, callsTurn, closing, order, startFixture, textTurn } from './fixture.mjs';
 import { startRedis } from '../lib/redis.mjs';
 import { makeTestCa, startMockTool } from '../lib/mock-tool.mjs';
-import { tempDir } from '../lib/stack.mjs';
+import { freePort, tempDir } from '../lib/stack.mjs';
 
 // one for each place, with every sign that an escape may change
 const SECRETS = {
@@ -23,6 +24,7 @@ const KEYS = { bound: 'bound-key-0123456789', other: 'other-key-0123456789', too
 const sha256 = (text) => createHash('sha256').update(text).digest('hex');
 
 let f;
+let h2port;
 let dir;
 let redis;
 let tls;
@@ -37,6 +39,7 @@ const whole = { fields: [{ path: 'path', label: 'Path' }, { path: 'headers', lab
 before(async () => {
   dir = tempDir();
   redis = await startRedis();
+  h2port = await freePort();
   const ca = makeTestCa(dir, ['shop.test']);
   tls = await startMockTool({ ca });
   const shop = `https://shop.test:${tls.port}`;
@@ -63,7 +66,7 @@ before(async () => {
     http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http; toolgate_netguard_allow 127.0.0.1/32 ${tls.port};
       toolgate_redis unix:${redis.socket} prefix=t: timeout=1s; toolgate_retention 2h;
       toolgate_catalog @DIR@/other.json; toolgate_ca ${ca.file}; toolgate_hosts @DIR@/hosts;`,
-    server: `location /short/v1/ { rewrite ^/short(.*) $1 break; toolgate_api; toolgate_run_timeout 400ms; }`,
+    server: `listen 127.0.0.1:${h2port} http2; location /short/v1/ { rewrite ^/short(.*) $1 break; toolgate_api; toolgate_run_timeout 400ms; }`,
     files: {
       hosts: '127.0.0.1 shop.test other.test\n10.0.0.7 inner.test\n',
       'other.json': JSON.stringify({ project: 'other', agents: [{ name: 'a', model: 'm' }],
@@ -75,11 +78,13 @@ before(async () => {
         { name: 'tools', sha256: sha256(KEYS.tools), scopes: ['tools'] }],
     },
     moreTools: own,
+    models: { keyed: [{ conf: `proxy_pass http://127.0.0.1:@MODEL@/v1/chat/completions; proxy_set_header Connection "";
+      proxy_set_header Authorization "Bearer sk-vendor-77aa11"; proxy_set_header X-Api-Key other-88bb22;` }] },
     agents: [agent('a'), agent('off', { enabled: false }), agent('one', { max_tool_rounds: 1 }), agent('five', { max_tool_rounds: 5 }),
       { ...agent('closed', { http: [{ tool: 'order_status', hours_only: true }] }), business_hours: { timezone: 'UTC', days: {} } },
       ...[['by-url', `${shop}/v1`], ['inner', 'https://inner.test/v1'], ['astray', `https://other.test:${tls.port}/v1`]].map(([name, url]) => ({
         ...agent(name), model: { name: 'vendor-7b', base_url: url, ...(name === 'inner' ? {} : { secret: 'LOGIN' }) } })),
-      ...['dead', 'fallback', 'renamed'].map((name) => ({ ...agent(`${name}-agent`), model: name }))],
+      ...['dead', 'fallback', 'renamed', 'keyed'].map((name) => ({ ...agent(`${name}-agent`), model: name }))],
   });
 });
 after(async () => {
@@ -389,6 +394,15 @@ test('a vendor\'s failure: status and body; each place that was tried is a step'
   assert.deepEqual([step.type, step.ok, step.code, step.detail, step.finish_reason], ['model_call', false, 'model_rejected_request', 'the status is not 2xx', null]);
   assert.deepEqual(step.upstream, { status: 400, content_type: 'application/json', body: error.replace(SECRETS.LOGIN, '***'), body_truncated: false });
 
+  // the key of the vendor is the operator's, in the model's location
+  f.clear();
+  const said = `Incorrect API key provided: sk-vendor-77aa11. (${Buffer.from('sk-vendor-77aa11').toString('base64')}, other-88bb22)`;
+  f.model.plan([{ status: 401, headers: { 'content-type': 'text/plain' } }, { send: said }]);
+  const keyed = await steps(await f.nginx.chat(f.body({ model: 'keyed-agent' })));
+  assert.equal(f.model.request().headers.authorization, 'Bearer sk-vendor-77aa11');
+  assert.deepEqual([keyed[0].code, keyed[0].upstream.status], ['model_auth_failed', 401]);
+  assert.match(keyed[0].upstream.body, /^Incorrect API key provided: \*\*\*\. \(\*\*\*.?=?=?, \*\*\*\)$/);
+
   const dead = await steps(await f.ask([], { model: 'dead-agent' }));
   assert.deepEqual(dead.map((s) => [s.code, s.upstream.status]), [['model_unavailable', 502]]);
   const fallback = await steps(await f.ask([OK], { model: 'fallback-agent' }));
@@ -568,6 +582,23 @@ test('methods and neighbours of the path', async () => {
   }
   const body = await read(run, '', { method: 'GET', body: '{"x":1}' });
   assert.equal(body.status, 200);
+});
+
+test('over HTTP/2, several at once, one that leaves', async () => {
+  const run = runOf(await f.ask([OK]));
+  const session = http2.connect(`http://127.0.0.1:${h2port}`);
+  const get = () => session.request({ ':path': `/v1/runs/${run}/steps`, authorization: `Bearer ${f.nginx.key}` });
+  const text = async (req) => {
+    let all = '';
+    for await (const part of req.setEncoding('utf8')) all += part;
+    return all;
+  };
+  const leaving = get();
+  leaving.on('error', () => {});
+  leaving.close(http2.constants.NGHTTP2_CANCEL);
+  const answers = await Promise.all([get(), get(), get()].map(text));
+  session.close();
+  for (const answer of answers) assert.equal(JSON.parse(answer).data.length, 1);
 });
 
 test('keys of Redis: one a run, with project and account, and a time to live', async () => {
