@@ -52,6 +52,7 @@ before(async () => {
     }),
     tool('mirror', { method: 'POST', url: `${shop}/mirror`, response: whole, body: { t: '{{args.t}}' },
       parameters: { type: 'object', properties: { t: { type: 'string', 'x-kagent-format': 'text' } } } }),
+    tool('rotated', { url: `${shop}/echo/{{args.n}}`, response: whole, headers: { 'X-Key': '{{secret.ROTATED}}' }, ...args('n') }),
     tool('private', { url: 'https://inner.test/orders/1' }),
     tool('wrong_secret', { url: `https://other.test:${tls.port}/orders/1`, headers: { 'X-Key': '{{secret.HEADER_KEY}}' } }),
     tool('no_dns', { url: 'https://nowhere.test/orders/1' }),
@@ -368,6 +369,28 @@ test('secrets in what a model or an endpoint says of its own accord', async () =
   assert.ok(cut.upstream.body.endsWith('x***yyy') && cut.upstream.body_truncated, cut.upstream.body.slice(-40));
 });
 
+test('a secret that is replaced while a run lasts: neither value is kept', async () => {
+  const values = ['first-value-1111', 'second-value-2222'];
+  const put = async (value) => {
+    const { status, text } = await f.nginx.request('/v1/secrets/ROTATED', { method: 'PUT', body: { value, allowed_hosts: ['shop.test'] } });
+    assert.equal(status, 200, text);
+  };
+  const call = (n) => callsTurn({ id: `c${n}`, n: 'rotated', a: JSON.stringify({ n }) });
+  await put(values[0]);
+  f.clear();
+  tls.clear();
+  f.model.plan([{ send: call('1') }], [{ call: () => put(values[1]) }, { wait: 1200 }, { send: call('2') }], [{ send: OK }]);
+  const answer = await f.nginx.chat(f.body());
+  assert.deepEqual(tls.journal.map((e) => e.headers['x-key']), values);
+  const got = await calls(answer);
+  for (const step of got) {
+    assert.equal(step.request.headers['X-Key'], '***');
+    assert.equal(JSON.parse(step.upstream.body).headers['x-key'], '***');
+  }
+  const all = JSON.stringify(got);
+  for (const value of values) assert.ok(!all.includes(value) && !redis.files().includes(value));
+});
+
 test('a mask in the place of a number leaves the steps readable', async () => {
   const step = await one('lookup', `{"kind":${JSON.stringify(SECRETS.PATH_KEY)},"n":${SECRETS.NUMBER}}`);
   assert.equal(step.arguments, '{"kind":"***","n":***}');
@@ -608,7 +631,8 @@ test('keys of Redis: one a run, with project and account, and a time to live', a
   const ttl = Number(redis.cli('ttl', key));
   assert.ok(ttl > 7100 && ttl <= 7200, `${ttl}`);
   assert.equal(redis.cli('llen', key), '1');
-  assert.ok(redis.cli('keys', '*').split('\n').every((name) => /^t:(r:\{(default|other)\/[\w.:-]*\/run_\w{22}\}:steps|w:.*)$/.test(name)));
+  const keys = redis.cli('keys', 't:r:*').split('\n');
+  assert.ok(keys.length > 10 && keys.every((name) => /^t:r:\{(default|other)\/[\w.:-]*\/run_\w{22}\}:steps$/.test(name)));
 });
 
 test('one command a round', async () => {
