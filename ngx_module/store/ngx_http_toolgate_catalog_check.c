@@ -114,8 +114,8 @@ ngx_http_toolgate_catalog_string(ngx_http_toolgate_catalog_t *cat, json_t *objec
 
     if (value == NULL) {
         return required
-               ? ngx_http_toolgate_catalog_error(cat, base, "missing_parameter",
-                                                 key)
+               ? ngx_http_toolgate_catalog_error(cat, pointer, "missing_parameter",
+                                                 "this field is needed")
                : NGX_OK;
     }
 

@@ -132,9 +132,7 @@ ngx_http_toolgate_registry_poll(ngx_event_t *ev)
 {
     ngx_http_toolgate_registry_t  *reg = ev->data;
 
-    if (ngx_exiting) {
-        return;
-    }
+    /* also while the worker ends: the switches hold for runs that it still has */
 
     ngx_http_toolgate_registry_ask(reg);
     ngx_add_timer(&reg->poll, NGX_HTTP_TOOLGATE_REGISTRY_POLL_MS);

@@ -89,7 +89,7 @@ export async function soon(fn, what, ms = 1000) {
     const seen = await fn();
     const took = performance.now() - began;
     if (seen) return took;
-    assert.ok(took < ms * SLOW, `${what} within ${ms} ms`);
+    assert.ok(took < ms * SLOW, `${typeof what === 'function' ? what() : what} within ${ms} ms`);
     await sleep(10);
   }
 }
