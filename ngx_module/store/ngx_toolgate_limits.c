@@ -9,13 +9,16 @@
 #include "tg_rate.h"
 
 
-#define NGX_TOOLGATE_LIMITS_ARGS       3       /* of each limit */
-#define NGX_TOOLGATE_LIMITS_ANSWERS    3
+#define NGX_TOOLGATE_LIMITS_ARGS       2       /* of each limit */
+#define NGX_TOOLGATE_LIMITS_NUMBER     4       /* bytes, little end first */
+#define NGX_TOOLGATE_LIMITS_ANSWERS    3       /* numbers for each limit */
 #define NGX_TOOLGATE_LIMITS_NAME_MAX                                          \
     (NGX_TOOLGATE_REDIS_PREFIX_MAX + NGX_TOOLGATE_LIMIT_KEY_MAX)
 
 
 static ngx_int_t ngx_toolgate_limits_ask(ngx_toolgate_limits_call_t *call);
+static void ngx_toolgate_limits_put(u_char *p, uint32_t n);
+static uint32_t ngx_toolgate_limits_get(const char *p);
 static void ngx_toolgate_limits_answered(void *data, redisReply *reply);
 static ngx_int_t ngx_toolgate_limits_answer(ngx_toolgate_limits_call_t *call,
     redisReply *reply);
@@ -51,7 +54,9 @@ ngx_toolgate_limits_ask(ngx_toolgate_limits_call_t *call)
 {
     u_char                 names[NGX_TOOLGATE_LIMITS_MAX]
                                 [NGX_TOOLGATE_LIMITS_NAME_MAX];
-    u_char                 numbers[NGX_TOOLGATE_LIMITS_MAX][2][NGX_INT_T_LEN];
+    u_char                 numbers[NGX_TOOLGATE_LIMITS_MAX]
+                                  [3 * NGX_TOOLGATE_LIMITS_NUMBER];
+    u_char                 windows[NGX_TOOLGATE_LIMITS_MAX][NGX_INT_T_LEN];
     ngx_str_t              args[NGX_TOOLGATE_LIMITS_MAX
                                 * (1 + NGX_TOOLGATE_LIMITS_ARGS)];
     ngx_str_t             *arg;
@@ -69,16 +74,18 @@ ngx_toolgate_limits_ask(ngx_toolgate_limits_call_t *call)
                                    "%V%V", &call->redis->prefix, &limit->key)
                       - names[i];
 
-        arg->data = numbers[i][0];
-        arg->len = ngx_sprintf(arg->data, "%uD", limit->limit) - arg->data;
+        ngx_toolgate_limits_put(numbers[i], limit->limit);
+        ngx_toolgate_limits_put(numbers[i] + NGX_TOOLGATE_LIMITS_NUMBER,
+                                (uint32_t) limit->window);
+        ngx_toolgate_limits_put(numbers[i] + 2 * NGX_TOOLGATE_LIMITS_NUMBER,
+                                limit->dry_run);
+
+        arg->data = numbers[i];
+        arg->len = sizeof(numbers[i]);
         arg++;
 
-        arg->data = numbers[i][1];
+        arg->data = windows[i];
         arg->len = ngx_sprintf(arg->data, "%M", limit->window) - arg->data;
-        arg++;
-
-        arg->data = (u_char *) (limit->dry_run ? "1" : "0");
-        arg->len = 1;
         arg++;
     }
 
@@ -88,6 +95,26 @@ ngx_toolgate_limits_ask(ngx_toolgate_limits_call_t *call)
                                              ngx_toolgate_limits_answered, call);
 
     return call->ticket ? NGX_AGAIN : NGX_ERROR;
+}
+
+
+static void
+ngx_toolgate_limits_put(u_char *p, uint32_t n)
+{
+    p[0] = (u_char) n;
+    p[1] = (u_char) (n >> 8);
+    p[2] = (u_char) (n >> 16);
+    p[3] = (u_char) (n >> 24);
+}
+
+
+static uint32_t
+ngx_toolgate_limits_get(const char *p)
+{
+    const u_char  *u = (const u_char *) p;
+
+    return (uint32_t) u[0] | (uint32_t) u[1] << 8 | (uint32_t) u[2] << 16
+           | (uint32_t) u[3] << 24;
 }
 
 
@@ -115,49 +142,47 @@ ngx_toolgate_limits_answered(void *data, redisReply *reply)
 static ngx_int_t
 ngx_toolgate_limits_answer(ngx_toolgate_limits_call_t *call, redisReply *reply)
 {
-    ngx_uint_t              i, refused;
-    redisReply            **e;
-    ngx_toolgate_limit_t   *limit;
+    size_t                 size;
+    ngx_uint_t             i, refused;
+    const char            *p;
+    ngx_toolgate_limit_t  *limit;
+
+    size = (1 + call->n * NGX_TOOLGATE_LIMITS_ANSWERS)
+           * NGX_TOOLGATE_LIMITS_NUMBER;
 
     if (reply == NULL
-        || reply->type != REDIS_REPLY_ARRAY
-        || reply->elements != 1 + call->n * NGX_TOOLGATE_LIMITS_ANSWERS)
+        || reply->type != REDIS_REPLY_STRING
+        || (size_t) reply->len != size)
     {
         return NGX_ERROR;
     }
 
-    for (i = 0; i < reply->elements; i++) {
-        if (reply->element[i]->type != REDIS_REPLY_INTEGER
-            || reply->element[i]->integer < 0)
-        {
-            return NGX_ERROR;
-        }
-    }
-
     refused = 0;
-    e = &reply->element[1];
+    p = reply->str;
 
     for (i = 0; i < call->n; i++) {
         limit = &call->limits[i];
 
-        if (e[0]->integer > limit->limit
-            || e[1]->integer > (long long) limit->window
-            || e[2]->integer > (long long) limit->window)
+        p += NGX_TOOLGATE_LIMITS_NUMBER;
+        limit->remaining = ngx_toolgate_limits_get(p);
+        p += NGX_TOOLGATE_LIMITS_NUMBER;
+        limit->wait = ngx_toolgate_limits_get(p);
+        p += NGX_TOOLGATE_LIMITS_NUMBER;
+        limit->reset = ngx_toolgate_limits_get(p);
+
+        if (limit->remaining > limit->limit
+            || limit->wait > limit->window
+            || limit->reset > limit->window)
         {
             return NGX_ERROR;
         }
 
-        limit->remaining = (ngx_uint_t) e[0]->integer;
-        limit->wait = (ngx_msec_t) e[1]->integer;
-        limit->reset = (ngx_msec_t) e[2]->integer;
         limit->refused = limit->wait > 0;
         refused |= limit->refused && !limit->dry_run;
-
-        e += NGX_TOOLGATE_LIMITS_ANSWERS;
     }
 
     call->mode = NGX_TOOLGATE_COUNTED_STORE;
-    call->allowed = reply->element[0]->integer == 1;
+    call->allowed = ngx_toolgate_limits_get(reply->str) == 1;
 
     return call->allowed == !refused ? NGX_OK : NGX_ERROR;
 }

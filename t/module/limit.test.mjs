@@ -19,6 +19,14 @@ const WAITS_MS = 1000 * SLOW;
 const AT_ONCE_MS = 200 * SLOW;
 const MODE = 'x-toolgate-limit-mode';
 
+/** An answer of the script, and an argument of it. */
+function packed(...list) {
+  const bytes = Buffer.alloc(4 * list.length);
+  list.forEach((n, i) => bytes.writeUInt32LE(n, 4 * i));
+  return Buffer.concat([Buffer.from(`$${bytes.length}\r\n`), bytes, Buffer.from('\r\n')]);
+}
+const numbers = (text) => [0, 4, 8].map((at) => Buffer.from(text, 'latin1').readUInt32LE(at));
+
 const running = [];
 
 after(async () => {
@@ -86,7 +94,7 @@ test('two nodes on one Redis, raced: exactly the limit passes', async () => {
   });
 
   // one key a limit, in one slot, with no trace of the value; what was refused is in none
-  const keys = (await redis.call('KEYS', '*')).sort();
+  const keys = (await redis.call('KEYS', 't:l:*')).sort();
   assert.equal(keys.length, 2);
   assert.match(keys[0], /^t:l:\{default\}:100\/m:[\w-]{22}$/);
   assert.match(keys[1], /^t:l:\{default\}:100000\/h:[\w-]{22}$/);
@@ -100,18 +108,20 @@ test('two nodes on one Redis, raced: exactly the limit passes', async () => {
 });
 
 test('one script for all limits of a request, with digests for keys and no time of ours', async () => {
-  const fake = await new Fake(() => '*7\r\n:1\r\n:4\r\n:0\r\n:60000\r\n:6\r\n:0\r\n:1500\r\n').start();
+  const fake = await new Fake(() => packed(1, 4, 0, 60000, 6, 0, 1500)).start();
   const nginx = await node({ redis: fake.url,
     limits: 'toolgate_limit requests=5/m key=$http_authorization burst=5; toolgate_limit requests=7/h key=all dry_run;' });
   const answer = await nginx.chat(BODY);
   assert.equal(answer.status, 200);
   assert.deepEqual(rate(answer), ['10', '4', '1m0s']);
-  assert.equal(fake.commands.length, 1);
-  const [name, , ...rest] = fake.commands[0];
+  const asked = fake.commands.filter((words) => words[3].startsWith('tg:l:'));
+  assert.equal(asked.length, 1);
+  const [name, , ...rest] = asked[0];
   assert.equal(name, 'EVALSHA');
-  assert.deepEqual(rest.slice(3), ['10', '120000', '0', '7', '3600000', '1']);
+  assert.deepEqual([numbers(rest[3]), rest[4], numbers(rest[5]), rest[6]],
+    [[10, 120000, 0], '120000', [7, 3600000, 1], '3600000']);
   assert.match(rest[1], /^tg:l:\{default\}:5\/m\+5:[\w-]{22}$/);
-  assert.ok(!JSON.stringify(fake.commands).includes(KEY));
+  assert.ok(!JSON.stringify(asked).includes(KEY));
   await end(nginx);
   await fake.stop();
 });
@@ -242,10 +252,11 @@ for (const [mode, assertMode] of Object.entries(promises)) {
 }
 
 for (const [what, bytes, rest] of [
-  ['an error', '-OOM command not allowed\r\n'], ['a number', ':1\r\n'], ['too little', '*1\r\n:1\r\n'],
-  ['texts', '*4\r\n+1\r\n+2\r\n+0\r\n+0\r\n'], ['more left than there is', '*4\r\n:1\r\n:21\r\n:0\r\n:0\r\n'],
-  ['a pass that has to wait', '*4\r\n:1\r\n:0\r\n:5\r\n:5\r\n'], ['a refusal without a wait', '*4\r\n:0\r\n:0\r\n:0\r\n:5\r\n'],
-  ['a wait beyond the window', '*4\r\n:0\r\n:0\r\n:3600001\r\n:5\r\n'], ['less than nothing', '*4\r\n:1\r\n:-1\r\n:0\r\n:0\r\n'],
+  ['an error', '-OOM command not allowed\r\n'], ['a number', ':1\r\n'], ['a list', '*4\r\n:1\r\n:2\r\n:0\r\n:0\r\n'],
+  ['nothing', '$-1\r\n'], ['too little', packed(1)], ['too much', packed(1, 4, 0, 0, 0)],
+  ['more left than there is', packed(1, 21, 0, 0)], ['a pass that has to wait', packed(1, 0, 5, 5)],
+  ['a refusal without a wait', packed(0, 0, 0, 5)], ['a wait beyond the window', packed(0, 0, 3600001, 5)],
+  ['a reset beyond the window', packed(1, 4, 0, 3600001)], ['neither yes nor no', packed(2, 4, 0, 5)],
 ]) {
   test(`Redis answers with ${what}: counted here`, async () => {
     const fake = await new Fake(() => bytes).start();

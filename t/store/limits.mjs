@@ -15,11 +15,26 @@ let redis;
 before(async () => { redis = await new Redis().start(); });
 after(() => redis.stop());
 
-const words = (limits) => ['EVAL', SCRIPT, limits.length, ...limits.map((l) => l.key),
+// the script takes and gives packed numbers, which texts of this harness cannot hold
+const WRAPPED = `local list, ARGV = ARGV, {}
+for i = 1, #KEYS do
+    ARGV[2 * i - 1] = struct.pack('<I4I4I4', list[3 * i - 2], list[3 * i - 1], list[3 * i])
+    ARGV[2 * i] = list[3 * i - 1]
+end
+local answer, numbers = (function()
+${SCRIPT}
+end)(), {}
+for at = 1, #answer, 4 do
+    numbers[#numbers + 1] = (struct.unpack('<I4', answer, at))
+end
+return numbers`;
+
+const words = (limits) => ['EVAL', WRAPPED, limits.length, ...limits.map((l) => l.key),
     ...limits.flatMap((l) => [l.limit, l.window ?? MINUTE, l.dry ? 1 : 0])];
 
 function told([passed, ...rest]) {
     const states = [];
+    assert.equal(rest.length % 3, 0);
     for (let i = 0; i < rest.length; i += 3) {
         states.push({ remaining: rest[i], wait: rest[i + 1], reset: rest[i + 2] });
     }
@@ -167,18 +182,18 @@ test('a clock set back does not block for longer than one window', async () => {
     assert.deepEqual((await read('m')).slices, value.slices);
 });
 
-test('a value of another shape is an error, and is left alone; another type is none', async () => {
+test('a value of another shape or type is an error, and is left alone', async () => {
     await redis.call('SET', 'n', 'xy');
     await assert.rejects(() => take({ key: 'n', limit: 6 }), /ERR|data string too short/);
     assert.equal(await redis.call('GET', 'n'), 'xy');
     await redis.call('RPUSH', 'o', 'x');
-    assert.equal((await take({ key: 'o', limit: 6 })).passed, true);
-    assert.equal((await read('o')).total, 1);
+    await assert.rejects(() => take({ key: 'o', limit: 6 }), /WRONGTYPE/);
+    assert.equal(await redis.call('LLEN', 'o'), 1);
 });
 
 test('nothing but the keys it was given is touched: a cluster would run it', async () => {
     const text = SCRIPT.replace(/--.*/g, '');
     const commands = [...text.matchAll(/call\('(\w+)', ?(\w+(?:\[i\]|\(KEYS\))?)?/g)].map((m) => `${m[1]} ${m[2] ?? ''}`.trim());
-    assert.deepEqual(new Set(commands), new Set(['MGET unpack(KEYS)', 'SET KEYS[i]']));
+    assert.deepEqual(new Set(commands), new Set(['GET KEYS[i]', 'SET KEYS[i]']));
     assert.match(text, /call\('TIME'\)/);
 });
