@@ -27,6 +27,8 @@ static ngx_int_t ngx_http_toolgate_agent_ref_try(
 static ngx_int_t ngx_http_toolgate_agent_ref_stored(
     ngx_http_toolgate_agent_ref_t *ref, ngx_http_toolgate_object_t *object,
     ngx_http_toolgate_agent_t **agent, const char **code);
+static ngx_int_t ngx_http_toolgate_agent_ref_ask(
+    ngx_http_toolgate_agent_ref_t *ref, const char **code);
 static ngx_http_toolgate_agent_t *ngx_http_toolgate_agent_ref_build(
     ngx_http_toolgate_agent_ref_t *ref, json_t *frozen);
 static void ngx_http_toolgate_agent_ref_refreshed(void *data, ngx_uint_t up);
@@ -115,6 +117,14 @@ ngx_http_toolgate_agent_ref_try(ngx_http_toolgate_agent_ref_t *ref,
         return NGX_DECLINED;
     }
 
+    return ngx_http_toolgate_agent_ref_ask(ref, code);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_agent_ref_ask(ngx_http_toolgate_agent_ref_t *ref,
+    const char **code)
+{
     ref->asked = 1;
 
     if (ngx_http_toolgate_registry_refresh(ref->request->pool,
@@ -164,6 +174,11 @@ ngx_http_toolgate_agent_ref_stored(ngx_http_toolgate_agent_ref_t *ref,
 
     if (version == 0 || version == (ngx_int_t) json_integer_value(published)) {
         *agent = object->built;
+
+        if (*agent == NULL && !ref->asked) {
+            /* it may have been published a moment ago */
+            return ngx_http_toolgate_agent_ref_ask(ref, code);
+        }
 
         if (*agent == NULL
             || ngx_http_toolgate_agent_hold(ref->request->pool, *agent) != NGX_OK)

@@ -54,6 +54,7 @@ test('made on one, there on the other at once: keys, agents, their versions and 
     const made = await w.make('/v1/agents', agentOf(name, [], { instructions: 'v1' }));
     assert.deepEqual(statuses(await many(8, () => chat(there, `${name}@draft`, { key }))), [200]);
     await w.ok('POST', `/v1/agents/${made.id}/publish`);
+    assert.deepEqual(statuses(await many(8, () => chat(there, name, { key }))), [200]);
     const other = fresh('other-');
     await w.agent(other);
     assert.deepEqual(statuses(await many(8, () => chat(there, other))), [200]);
