@@ -88,5 +88,9 @@ $(OUT)/tg-probe: $(probe_o) $(OUT)/libtg.a
 $(OUT)/toolgated: $(helper_o) $(OUT)/libtg.a
 	$(CC) $(CFLAGS) $^ -o $@ $(HLIBS) -lpcre2-8 -lm
 
+# re-seals what the store holds under a new master key; see scripts/rotate-master-key
+$(OUT)/tg-rekey: scripts/rekey.d/rekey.c $(CORE_H) $(OUT)/libtg.a
+	$(CC) $(CSTD) $(WARN) $(CFLAGS) -D_GNU_SOURCE -Icore $< $(OUT)/libtg.a -o $@ -lhiredis $(LIBS) -lm
+
 clean:
 	rm -rf $(OUT)

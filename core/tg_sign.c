@@ -8,12 +8,14 @@
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/params.h>
 
 
 #define TG_SIGN_PREFIX     "whsec_"
 #define TG_SIGN_VERSION    "v1,"
 #define TG_SIGN_DIGEST     32
+#define TG_SIGN_DERIVED    24       /* bytes of a derived secret */
 #define TG_SIGN_BASE64     44       /* of the digest */
 #define TG_SIGN_VALUE      (sizeof(TG_SIGN_VERSION) - 1 + TG_SIGN_BASE64)
 #define TG_SIGN_TIME_MAX   19       /* digits that always fit int64 */
@@ -171,6 +173,36 @@ static bool
 tg_sign_id_valid(tg_str_t id)
 {
     return id.len > 0 && memchr(id.data, '.', id.len) == NULL;
+}
+
+
+tg_rc_e
+tg_sign_derive(tg_str_t master_key, tg_str_t project, tg_buf_t *secret)
+{
+    tg_buf_t  label;
+    tg_rc_e   rc;
+    uint8_t   digest[EVP_MAX_MD_SIZE], text[TG_SIGN_BASE64 + 1];
+
+    tg_buf_init(&label, 1024);
+    tg_buf_cstr(&label, "toolgate tool signing ");
+    tg_buf_str(&label, project);
+    rc = label.error;
+
+    if (rc == TG_OK
+        && HMAC(EVP_sha256(), master_key.data, (int) master_key.len,
+                (const uint8_t *) label.data, label.len, digest, NULL) == NULL)
+    {
+        rc = TG_E_NOMEM;
+    }
+
+    if (rc == TG_OK) {
+        (void) EVP_EncodeBlock(text, digest, TG_SIGN_DERIVED);
+        rc = tg_buf_printf(secret, TG_SIGN_PREFIX "%s", (char *) text);
+    }
+
+    tg_buf_free(&label);
+
+    return rc;
 }
 
 

@@ -21,6 +21,10 @@ typedef struct {
 /* Reads "whsec_<base64>" (the prefix is optional). TG_E_INVALID otherwise. */
 tg_rc_e tg_sign_key_parse(tg_str_t secret, tg_sign_key_t *key);
 
+/* Appends the "whsec_<base64>" that a project signs with until it has stored one of
+ * its own: it follows from the master key, so that all nodes agree. */
+tg_rc_e tg_sign_derive(tg_str_t master_key, tg_str_t project, tg_buf_t *secret);
+
 /* Appends "v1,<base64>" of id.timestamp.body. TG_E_INVALID for an id that is empty
  * or holds a dot, and for a negative timestamp. */
 tg_rc_e tg_sign(const tg_sign_key_t *key, tg_str_t id, int64_t timestamp,

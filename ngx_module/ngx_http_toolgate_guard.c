@@ -176,7 +176,10 @@ ngx_http_toolgate_finish_conf(ngx_conf_t *cf, ngx_http_toolgate_main_conf_t *tmc
     catalog->zones = tmcf->zones;
     catalog->globs = &tmcf->catalogs;
     catalog->guard = &tmcf->client.guard;
-    catalog->master_key = tmcf->master_key;
+
+    /* what follows from the master key stays until the old one has gone */
+    catalog->master_key = tmcf->previous_key.len ? tmcf->previous_key
+                                                 : tmcf->master_key;
     catalog->admin_key = tmcf->admin_key;
     catalog->helper = (tmcf->helper != NULL);
     catalog->has_model = ngx_http_toolgate_has_model;

@@ -13,6 +13,8 @@
 
 static char *ngx_http_toolgate_read_key(ngx_conf_t *cf, ngx_str_t *name,
     ngx_str_t *key);
+static char *ngx_http_toolgate_read_master(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_str_t *out);
 static ngx_int_t ngx_http_toolgate_decode_hex(ngx_str_t *text, ngx_str_t *key);
 
 
@@ -49,7 +51,7 @@ ngx_http_toolgate_master_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_toolgate_main_conf_t  *tmcf = conf;
 
     char       *rv;
-    ngx_str_t  *value, text, key;
+    ngx_str_t  *value;
 
     if (tmcf->master_key.data) {
         return "is duplicate";
@@ -57,7 +59,23 @@ ngx_http_toolgate_master_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    rv = ngx_http_toolgate_read_key(cf, &value[1], &text);
+    rv = ngx_http_toolgate_read_master(cf, &value[1], &tmcf->master_key);
+
+    if (rv == NGX_CONF_OK && cf->args->nelts == 3) {
+        rv = ngx_http_toolgate_read_master(cf, &value[2], &tmcf->previous_key);
+    }
+
+    return rv;
+}
+
+
+static char *
+ngx_http_toolgate_read_master(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *out)
+{
+    char       *rv;
+    ngx_str_t   text, key;
+
+    rv = ngx_http_toolgate_read_key(cf, name, &text);
     if (rv != NGX_CONF_OK) {
         return rv;
     }
@@ -74,7 +92,7 @@ ngx_http_toolgate_master_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "needs a file with 32 bytes as 64 hex digits or as base64";
     }
 
-    tmcf->master_key = key;
+    *out = key;
 
     return NGX_CONF_OK;
 }

@@ -62,7 +62,7 @@ static ngx_command_t  ngx_http_toolgate_commands[] = {
       NULL },
 
     { ngx_string("toolgate_master_key"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
       ngx_http_toolgate_master_key,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,

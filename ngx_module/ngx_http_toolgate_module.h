@@ -35,7 +35,8 @@ typedef struct {
     ngx_array_t                    catalogs;       /* of ngx_str_t */
     time_t                         retention;      /* of what is kept of runs */
     ngx_str_t                      admin_key;
-    ngx_str_t                      master_key;
+    ngx_str_t                      master_key;     /* seals */
+    ngx_str_t                      previous_key;   /* opens, too; "" = none */
     tg_zones_t                    *zones;          /* NULL: this machine has none */
     ngx_http_toolgate_objects_t    objects;
     ngx_http_toolgate_catalog_conf_t  catalog;     /* for building objects */

@@ -5,6 +5,7 @@
  */
 
 #include "ngx_http_toolgate_api.h"
+#include "ngx_http_toolgate_registry.h"
 
 
 #define NGX_HTTP_TOOLGATE_END_USER_MAX  (64 * 1024)    /* bytes of the field */
@@ -131,12 +132,13 @@ ngx_http_toolgate_end_user_verify(ngx_http_toolgate_body_t *body, tg_str_t token
     json_t **out, ngx_http_toolgate_fault_t *fault)
 {
     tg_rc_e          rc;
-    ngx_array_t     *keys;
+    ngx_uint_t       count;
+    tg_jwt_key_t    *keys[NGX_HTTP_TOOLGATE_USER_KEYS_MAX];
     tg_jwt_fault_e   why;
 
-    keys = &body->key->project->end_user_keys;
+    count = ngx_http_toolgate_user_keys(body->key->project, keys);
 
-    rc = tg_jwt_verify(token, keys->elts, keys->nelts, ngx_time(), out, &why);
+    rc = tg_jwt_verify(token, keys, count, ngx_time(), out, &why);
 
     if (rc == TG_E_INVALID) {
         return ngx_http_toolgate_end_user_fault(fault, "invalid_end_user_token",

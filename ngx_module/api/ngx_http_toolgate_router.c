@@ -71,6 +71,7 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     ngx_http_toolgate_admin("/v1/tool_signing_secret",
                             ngx_http_toolgate_signing_secret),
     ngx_http_toolgate_admin("/v1/api_keys", ngx_http_toolgate_api_keys),
+    ngx_http_toolgate_admin("/v1/end_user_keys", ngx_http_toolgate_user_keys_api),
     ngx_http_toolgate_admin("/v1/projects", ngx_http_toolgate_projects),
 
     { ngx_string("/v1/runs/*/steps"), 0, NGX_HTTP_GET, "GET",
@@ -85,7 +86,6 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     ngx_http_toolgate_later("/v1/approvals", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/agentengine/api/v1", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/toolsets", NGX_HTTP_TOOLGATE_SCOPE_TOOLS),
-    ngx_http_toolgate_later("/v1/end_user_keys", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
     ngx_http_toolgate_later("/v1/webhooks", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
     ngx_http_toolgate_later("/v1/knowledge", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
     ngx_http_toolgate_later("/v1/tickets", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),

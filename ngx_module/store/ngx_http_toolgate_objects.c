@@ -6,11 +6,6 @@
 #include "ngx_http_toolgate_catalog.h"
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
-
-#define NGX_HTTP_TOOLGATE_SIGNING_LEN  24
 
 
 static void ngx_http_toolgate_helper_tools_cleanup(void *data);
@@ -193,9 +188,8 @@ ngx_int_t
 ngx_http_toolgate_signing_derive(ngx_http_toolgate_project_t *project,
     ngx_str_t *master_key)
 {
-    u_char      digest[EVP_MAX_MD_SIZE], label[128];
-    size_t      len;
-    ngx_str_t   raw, text;
+    tg_rc_e   rc;
+    tg_buf_t  secret;
 
     project->previous_expires = 0;
     project->can_sign = 0;
@@ -204,24 +198,24 @@ ngx_http_toolgate_signing_derive(ngx_http_toolgate_project_t *project,
         return NGX_OK;
     }
 
-    len = ngx_snprintf(label, sizeof(label), "toolgate tool signing %V",
-                       &project->name) - label;
+    tg_buf_init(&secret, TG_SIGN_SECRET_MAX);
 
-    if (HMAC(EVP_sha256(), master_key->data, (int) master_key->len, label, len,
-             digest, NULL) == NULL)
-    {
-        return NGX_ERROR;
+    rc = tg_sign_derive((tg_str_t) { master_key->len, (char *) master_key->data },
+                        (tg_str_t) { project->name.len,
+                                     (char *) project->name.data },
+                        &secret);
+
+    if (rc == TG_OK) {
+        ngx_memcpy(project->signing_text, secret.data, secret.len);
+        project->signing_secret.data = (u_char *) project->signing_text;
+        project->signing_secret.len = secret.len;
     }
 
-    raw.data = digest;
-    raw.len = NGX_HTTP_TOOLGATE_SIGNING_LEN;
+    tg_buf_free(&secret);
 
-    project->signing_secret.data = (u_char *) project->signing_text;
-    ngx_memcpy(project->signing_text, "whsec_", 6);
-
-    text.data = (u_char *) project->signing_text + 6;
-    ngx_encode_base64(&text, &raw);
-    project->signing_secret.len = 6 + text.len;
+    if (rc != TG_OK) {
+        return NGX_ERROR;
+    }
 
     if (tg_sign_key_parse((tg_str_t) { project->signing_secret.len,
                                        project->signing_text },

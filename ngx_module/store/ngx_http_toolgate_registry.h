@@ -22,6 +22,7 @@
 #define NGX_HTTP_TOOLGATE_OBJECT_DEPTH_MAX   120    /* and 8 of what stands around it */
 #define NGX_HTTP_TOOLGATE_OBJECTS_MAX        1000   /* of a kind and project */
 #define NGX_HTTP_TOOLGATE_OBJECT_NAME_MAX    256    /* "project/kind/id" */
+#define NGX_HTTP_TOOLGATE_USER_KEYS_MAX      (2 * TG_JWT_KEYS_MAX)
 
 /* One stored object. Valid until the worker takes in a change of it: never kept
  * over a return to the event loop. */
@@ -35,7 +36,7 @@ typedef struct {
     ngx_uint_t                     version;
     json_t                        *doc;
     ngx_pool_t                    *pool;       /* of built */
-    void                          *built;      /* key_t, agent_t; NULL: nothing */
+    void                          *built;      /* key_t, agent_t, tg_jwt_key_t */
 } ngx_http_toolgate_object_t;
 
 /* up is 0 when the store could not be asked. */
@@ -139,6 +140,11 @@ void ngx_http_toolgate_agent_switches(ngx_http_toolgate_project_t *project,
     ngx_http_toolgate_agent_t *agent, bool *tools_enabled, bool *actions_paused);
 bool ngx_http_toolgate_tool_switch(ngx_http_toolgate_project_t *project,
     ngx_http_toolgate_tool_t *tool);
+
+/* The keys that tokens of end users are verified with, of files and of the store;
+ * how many there are. Valid until the event loop is entered again. */
+ngx_uint_t ngx_http_toolgate_user_keys(ngx_http_toolgate_project_t *project,
+    tg_jwt_key_t *keys[NGX_HTTP_TOOLGATE_USER_KEYS_MAX]);
 
 /* The stored key with this digest, copied into pool; NULL: none. */
 ngx_http_toolgate_key_t *ngx_http_toolgate_registry_key(ngx_pool_t *pool,

@@ -12,6 +12,7 @@
 static void ngx_http_toolgate_build_key(ngx_http_toolgate_object_t *object);
 static void ngx_http_toolgate_build_agent(ngx_http_toolgate_object_t *object);
 static void ngx_http_toolgate_build_signing(ngx_http_toolgate_object_t *object);
+static void ngx_http_toolgate_build_user_key(ngx_http_toolgate_object_t *object);
 static ngx_int_t ngx_http_toolgate_build_secret(ngx_http_toolgate_object_t *object,
     const char *member, tg_sign_key_t *key, ngx_str_t *text,
     char storage[TG_SIGN_SECRET_MAX]);
@@ -38,6 +39,10 @@ ngx_http_toolgate_object_build(ngx_http_toolgate_object_t *object)
         ngx_http_toolgate_build_signing(object);
         break;
 
+    case NGX_HTTP_TOOLGATE_KIND_USER_KEY:
+        ngx_http_toolgate_build_user_key(object);
+        break;
+
     default:
         break;
     }
@@ -52,9 +57,14 @@ ngx_http_toolgate_object_drop(ngx_http_toolgate_object_t *object)
         object->built = NULL;
     }
 
+    if (object->kind == NGX_HTTP_TOOLGATE_KIND_USER_KEY) {
+        tg_jwt_key_free(object->built);
+        object->built = NULL;
+    }
+
     if (object->kind == NGX_HTTP_TOOLGATE_KIND_SIGNING) {
         (void) ngx_http_toolgate_signing_derive(object->project,
-                       &ngx_http_toolgate_the_registry.conf->master_key);
+                       &ngx_http_toolgate_the_registry.conf->catalog.master_key);
     }
 }
 
@@ -139,6 +149,91 @@ ngx_http_toolgate_build_agent(ngx_http_toolgate_object_t *object)
     }
 
     object->built = agent;
+}
+
+
+/* The same description as in a catalog file, its secret sealed. */
+static void
+ngx_http_toolgate_build_user_key(ngx_http_toolgate_object_t *object)
+{
+    size_t               i;
+    json_t              *description;
+    tg_buf_t             plain;
+    tg_str_t             sealed;
+    ngx_int_t            rc;
+    tg_jwt_key_error_t   error;
+
+    static const char *const  members[] = {
+        "name", "alg", "kid", "issuer", "audience", "public_key"
+    };
+
+    description = json_object();
+
+    for (i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        if (json_object_get(object->doc, members[i])) {
+            (void) json_object_set(description, members[i],
+                                   json_object_get(object->doc, members[i]));
+        }
+    }
+
+    rc = NGX_OK;
+    sealed = tg_json_get_string(object->doc, "secret");
+    tg_buf_init(&plain, TG_SECRETBOX_PLAIN_MAX);
+
+    if (sealed.len) {
+        rc = ngx_http_toolgate_unseal(object->project, "end_user_key", &object->id,
+                                      sealed, &plain);
+        (void) json_object_set_new(description, "secret",
+                                   json_stringn(plain.data, plain.len));
+    }
+
+    error.reason = "its secret cannot be opened: was it stored under another "
+                   "master key?";
+    object->built = (rc == NGX_OK) ? tg_jwt_key_parse(description, &error) : NULL;
+
+    if (object->built == NULL) {
+        ngx_log_error(NGX_LOG_ERR, ngx_http_toolgate_the_registry.log, 0,
+                      "toolgate: end-user key \"%V\" of project \"%V\" is not "
+                      "used: %s", &object->id, &object->project->name,
+                      error.reason);
+    }
+
+    tg_secretbox_wipe(&plain);
+    json_decref(description);
+}
+
+
+ngx_uint_t
+ngx_http_toolgate_user_keys(ngx_http_toolgate_project_t *project,
+    tg_jwt_key_t *keys[NGX_HTTP_TOOLGATE_USER_KEYS_MAX])
+{
+    ngx_uint_t                   i, n;
+    ngx_queue_t                 *list, *q;
+    tg_jwt_key_t               **known;
+    ngx_http_toolgate_object_t  *object;
+
+    n = 0;
+    known = project->end_user_keys.elts;
+
+    for (i = 0; i < project->end_user_keys.nelts && n < TG_JWT_KEYS_MAX; i++) {
+        keys[n++] = known[i];
+    }
+
+    list = ngx_http_toolgate_registry_list(project,
+                                           NGX_HTTP_TOOLGATE_KIND_USER_KEY);
+
+    for (q = list ? ngx_queue_head(list) : NULL;
+         q && q != list && n < NGX_HTTP_TOOLGATE_USER_KEYS_MAX;
+         q = ngx_queue_next(q))
+    {
+        object = ngx_queue_data(q, ngx_http_toolgate_object_t, queue);
+
+        if (object->built) {
+            keys[n++] = object->built;
+        }
+    }
+
+    return n;
 }
 
 

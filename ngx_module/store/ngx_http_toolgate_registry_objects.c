@@ -539,7 +539,7 @@ ngx_http_toolgate_registry_add_project(ngx_http_toolgate_registry_t *reg,
 
     if (stored == NULL || copy.data == NULL
         || ngx_http_toolgate_project_init(&stored->project, reg->pool, &copy,
-                                          &reg->conf->master_key)
+                                          &reg->conf->catalog.master_key)
            != NGX_OK)
     {
         return NULL;

@@ -244,11 +244,19 @@ ngx_int_t
 ngx_http_toolgate_unseal(ngx_http_toolgate_project_t *project, const char *kind,
     ngx_str_t *id, tg_str_t sealed, tg_buf_t *plain)
 {
-    u_char      buf[NGX_HTTP_TOOLGATE_OBJECT_NAME_MAX];
-    tg_rc_e     rc;
-    ngx_str_t  *key;
+    u_char                          buf[NGX_HTTP_TOOLGATE_OBJECT_NAME_MAX];
+    tg_rc_e                         rc;
+    ngx_str_t                      *key;
+    ngx_http_toolgate_main_conf_t  *conf;
 
-    key = &ngx_http_toolgate_the_registry.conf->master_key;
+    conf = ngx_http_toolgate_the_registry.conf;
+    key = &conf->master_key;
+
+    if (conf->previous_key.len == TG_SECRETBOX_KEY_LEN
+        && tg_secretbox_names_key(conf->previous_key.data, sealed))
+    {
+        key = &conf->previous_key;
+    }
 
     if (key->len != TG_SECRETBOX_KEY_LEN) {
         return NGX_ERROR;

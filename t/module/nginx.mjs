@@ -35,7 +35,8 @@ delete CHILD_ENV.NGINX;
 /**
  * models: { name: [{ url, model?, backup?, conf? }] }, places in order. catalog: an
  * object. http, server, api: more directives at these levels. files: { name: text } in
- * the folder, where "@DIR@" in directives leads; "@API@" is the port.
+ * the folder, where "@DIR@" in directives leads; "@API@" is the port. A previous.key
+ * among them is the one that the master key replaces.
  */
 export async function startNginx({
   models = {}, catalog, http: httpConf = '', server = '', api = '', files = {},
@@ -77,7 +78,7 @@ http {
   fastcgi_temp_path @DIR@/fastcgi; uwsgi_temp_path @DIR@/uwsgi; scgi_temp_path @DIR@/scgi;
   toolgate_zone tg 1m;
   toolgate_admin_key @DIR@/admin.key;
-  toolgate_master_key @DIR@/master.key;
+  toolgate_master_key @DIR@/master.key${'previous.key' in files ? ' @DIR@/previous.key' : ''};
   ${catalog === undefined ? '' : 'toolgate_catalog @DIR@/catalog.json;'}
   ${directives.join('\n  ')}
   ${httpConf}
