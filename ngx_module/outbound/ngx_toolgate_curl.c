@@ -246,8 +246,9 @@ ngx_toolgate_curl_open(ngx_toolgate_transfer_t *transfer, ngx_uint_t lasting,
     }
 
     if (worker->free_count > 0) {
+
+        /* it was reset when it was put there */
         easy = worker->free[--worker->free_count];
-        curl_easy_reset(easy);
 
     } else {
         easy = curl_easy_init();

@@ -8,26 +8,15 @@
 #include "ngx_http_toolgate_registry.h"
 
 
-#define NGX_HTTP_TOOLGATE_CALLER_USER  "user:"
-#define NGX_HTTP_TOOLGATE_CALLER_MAX                                          \
-    (sizeof(NGX_HTTP_TOOLGATE_CALLER_USER) + TG_JSON_SHA256_HEX_LEN)
-
-
 static void ngx_http_toolgate_call_facts(ngx_http_toolgate_call_t *call);
 static ngx_http_toolgate_call_t *ngx_http_toolgate_call_twin(
     ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call);
-static void ngx_http_toolgate_call_caller(ngx_http_toolgate_run_t *run,
-    char caller[NGX_HTTP_TOOLGATE_CALLER_MAX]);
-static void ngx_http_toolgate_call_count(ngx_http_toolgate_call_t *call);
-static void ngx_http_toolgate_call_counted(void *data,
-    ngx_toolgate_counter_result_t *result);
 static void ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job);
 static void ngx_http_toolgate_call_refuse(ngx_http_toolgate_call_t *call,
     const char *code);
 static void ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call);
-static void ngx_http_toolgate_call_from_event(ngx_http_toolgate_call_t *call);
 
 
 void
@@ -69,7 +58,7 @@ ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call)
 
         if (verdict.ask_limit) {
             call->state = NGX_HTTP_TOOLGATE_CALL_COUNTING;
-            ngx_http_toolgate_call_count(call);
+            ngx_http_toolgate_calls_count(call->run);
             return;
         }
 
@@ -197,104 +186,6 @@ ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call)
 }
 
 
-/* Whose calls are counted together: those of an end user in all runs, hashed since
- * an id may be of any length and is nobody's business in the store. Without one, and
- * without a session, the run is the session. */
-static void
-ngx_http_toolgate_call_caller(ngx_http_toolgate_run_t *run,
-    char caller[NGX_HTTP_TOOLGATE_CALLER_MAX])
-{
-    const size_t  prefix = sizeof(NGX_HTTP_TOOLGATE_CALLER_USER) - 1;
-
-    if (run->end_user) {
-        ngx_memcpy(caller, NGX_HTTP_TOOLGATE_CALLER_USER, prefix);
-        tg_json_sha256_hex(tg_json_get_string(run->end_user, "external_id"),
-                           caller + prefix);
-
-    } else {
-        ngx_memcpy(caller, run->id, sizeof(run->id));
-    }
-}
-
-
-static void
-ngx_http_toolgate_call_count(ngx_http_toolgate_call_t *call)
-{
-    char                     caller[NGX_HTTP_TOOLGATE_CALLER_MAX];
-    u_char                  *p;
-    ngx_http_toolgate_run_t *run;
-    ngx_toolgate_counter_t  *counter;
-
-    run = call->run;
-
-    counter = ngx_palloc(run->request->pool, sizeof(ngx_toolgate_counter_t));
-    p = ngx_pnalloc(run->request->pool, NGX_TOOLGATE_COUNTER_KEY_MAX);
-
-    if (counter == NULL || p == NULL) {
-        run->out_of_memory = 1;
-        return;
-    }
-
-    ngx_http_toolgate_call_caller(run, caller);
-
-    counter->key.data = p;
-    counter->key.len = ngx_snprintf(p, NGX_TOOLGATE_COUNTER_KEY_MAX,
-                                    "{%V/%V}:http:%s", &run->project->name,
-                                    &run->prompt.account, caller) - p;
-    counter->limit = TG_POLICY_HTTP_LIMIT;
-    counter->window_s = TG_POLICY_HTTP_WINDOW_S;
-
-    if (ngx_toolgate_counter_take(run->request->pool,
-                                  run->request->connection->log,
-                                  run->conf->redis, run->conf->zone, counter,
-                                  ngx_http_toolgate_call_counted, call)
-        != NGX_OK)
-    {
-        run->out_of_memory = 1;
-    }
-}
-
-
-static void
-ngx_http_toolgate_call_counted(void *data, ngx_toolgate_counter_result_t *result)
-{
-    ngx_http_toolgate_call_t  *call = data;
-
-    ngx_uint_t  in_handler;
-
-    if (call->state != NGX_HTTP_TOOLGATE_CALL_COUNTING) {
-        return;
-    }
-
-    /* the head may say so already, of the request's own limits */
-
-    if (result->mode == NGX_TOOLGATE_COUNTED_LOCAL
-        && !(call->run->limits && call->run->limits->local))
-    {
-        call->run->local_limits = 1;
-    }
-
-    if (result->allowed) {
-        call->facts.limit = TG_LIMIT_PASSED;
-
-    } else if (result->mode == NGX_TOOLGATE_COUNTED_CLOSED) {
-        call->facts.limit = TG_LIMIT_STORE_CLOSED;
-
-    } else {
-        call->facts.limit = TG_LIMIT_REFUSED;
-        call->facts.retry_after_s = (uint32_t) result->retry_after_s;
-    }
-
-    in_handler = call->run->in_handler;
-    call->run->in_handler = 1;
-
-    ngx_http_toolgate_call_advance(call);
-
-    call->run->in_handler = in_handler;
-    ngx_http_toolgate_call_from_event(call);
-}
-
-
 static void
 ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call)
 {
@@ -393,7 +284,7 @@ ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job)
     ngx_http_toolgate_call_end(call);
 
     run->in_handler = in_handler;
-    ngx_http_toolgate_call_from_event(call);
+    ngx_http_toolgate_calls_from_event(run);
 }
 
 
@@ -463,15 +354,13 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
 }
 
 
-/* Posted requests run by themselves only after nginx's own handlers. The request
- * may be gone when this returns. */
-static void
-ngx_http_toolgate_call_from_event(ngx_http_toolgate_call_t *call)
+void
+ngx_http_toolgate_calls_from_event(ngx_http_toolgate_run_t *run)
 {
     ngx_connection_t  *c;
 
-    if (!call->run->in_handler) {
-        c = call->run->request->connection;
+    if (!run->in_handler) {
+        c = run->request->connection;
         ngx_http_run_posted_requests(c);
     }
 }

@@ -56,9 +56,14 @@ ngx_http_toolgate_calls_start(ngx_http_toolgate_run_t *run)
         }
     }
 
+    run->gathering = 1;
+
     for (i = 0; i < n; i++) {
         ngx_http_toolgate_call_advance(&calls[i]);
     }
+
+    run->gathering = 0;
+    ngx_http_toolgate_calls_count(run);
 
     return run->out_of_memory ? NGX_ERROR : NGX_OK;
 }

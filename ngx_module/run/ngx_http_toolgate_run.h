@@ -115,6 +115,7 @@ typedef struct {
     tg_policy_facts_t               facts;
     ngx_http_toolgate_job_t         job;
     const char                     *code;           /* NULL: ok */
+    void                           *count;          /* its question to the store */
     char                            step[TG_ID_MAX_LEN];
     tg_policy_verdict_t             verdict;        /* the last one */
     ngx_msec_t                      started;
@@ -186,6 +187,7 @@ struct ngx_http_toolgate_run_s {
     json_t                         *variables;
     ngx_uint_t                      round;          /* rounds that had calls */
     unsigned                        final:1;        /* tools are off in this turn */
+    unsigned                        gathering:1;    /* calls that are to be counted */
     ngx_array_t                     history;        /* of ngx_str_t: hidden rounds */
     ngx_array_t                     used_ids;       /* of ngx_str_t */
     ngx_array_t                     done_calls;     /* of done_call_t */
@@ -254,8 +256,16 @@ void ngx_http_toolgate_prompt_fill(ngx_http_toolgate_run_t *run, tg_buf_t *out);
 
 /* _call.c: moves one call on; called again when what it waited for has happened. */
 void ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call);
+/* At the end of an event that calls have moved on by, which is not one of nginx's
+ * own: posted requests run by themselves only after those. The request may be gone
+ * when this returns. */
+void ngx_http_toolgate_calls_from_event(ngx_http_toolgate_run_t *run);
 /* Says of one that has not ended that the run was ended before. */
 void ngx_http_toolgate_call_cancelled(ngx_http_toolgate_call_t *call);
+
+/* _call_count.c: asks the store for all calls that are to be counted and were not
+ * asked for yet; nothing while the calls of a round are being gathered. */
+void ngx_http_toolgate_calls_count(ngx_http_toolgate_run_t *run);
 
 /* _calls.c: starts the calls that the turn asked for; EVENT_CALLS_ENDED follows. */
 ngx_int_t ngx_http_toolgate_calls_start(ngx_http_toolgate_run_t *run);

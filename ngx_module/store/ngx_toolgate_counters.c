@@ -34,7 +34,7 @@ static ngx_int_t ngx_toolgate_counter_check(ngx_log_t *log,
 static ngx_int_t ngx_toolgate_counter_ask(ngx_toolgate_counter_call_t *call);
 static void ngx_toolgate_counter_answered(void *data, redisReply *reply);
 static ngx_int_t ngx_toolgate_counter_result(redisReply *reply,
-    ngx_toolgate_counter_result_t *result);
+    ngx_uint_t takes, ngx_toolgate_counter_result_t *result);
 static void ngx_toolgate_counter_failure(ngx_log_t *log,
     ngx_toolgate_redis_conf_t *redis, ngx_shm_zone_t *zone,
     ngx_toolgate_counter_t *counter, ngx_str_t *reason,
@@ -118,14 +118,17 @@ ngx_toolgate_counter_check(ngx_log_t *log, ngx_toolgate_counter_t *counter)
 {
     if (counter->limit == 0
         || counter->limit > NGX_TOOLGATE_COUNTER_LIMIT_MAX
+        || counter->takes == 0
+        || counter->takes > NGX_TOOLGATE_COUNTER_LIMIT_MAX
         || counter->window_s == 0
         || counter->window_s > NGX_TOOLGATE_COUNTER_WINDOW_MAX_S
         || counter->key.len == 0
         || counter->key.len > NGX_TOOLGATE_COUNTER_KEY_MAX)
     {
         ngx_log_error(NGX_LOG_ERR, log, 0, "toolgate: counter out of bounds: "
-                      "limit %ui, window %uis, key of %uz bytes",
-                      counter->limit, counter->window_s, counter->key.len);
+                      "limit %ui, window %uis, key of %uz bytes, %ui takes",
+                      counter->limit, counter->window_s, counter->key.len,
+                      counter->takes);
         return NGX_ERROR;
     }
 
@@ -137,8 +140,8 @@ static ngx_int_t
 ngx_toolgate_counter_ask(ngx_toolgate_counter_call_t *call)
 {
     u_char     name[NGX_TOOLGATE_COUNTERS_NAME_MAX];
-    u_char     limit[NGX_INT_T_LEN], window[NGX_INT_T_LEN];
-    ngx_str_t  args[3];
+    u_char     limit[NGX_INT_T_LEN], window[NGX_INT_T_LEN], takes[NGX_INT_T_LEN];
+    ngx_str_t  args[4];
 
     args[0].data = name;
     args[0].len = ngx_slprintf(name, name + sizeof(name), "%Vw:{%V}",
@@ -148,9 +151,11 @@ ngx_toolgate_counter_ask(ngx_toolgate_counter_call_t *call)
     args[1].len = ngx_sprintf(limit, "%ui", call->counter.limit) - limit;
     args[2].data = window;
     args[2].len = ngx_sprintf(window, "%ui", call->counter.window_s) - window;
+    args[3].data = takes;
+    args[3].len = ngx_sprintf(takes, "%ui", call->counter.takes) - takes;
 
     call->ticket = ngx_toolgate_redis_script(call->redis, call->log,
-                                       &ngx_toolgate_script_counter_take, 1, 3,
+                                       &ngx_toolgate_script_counter_take, 1, 4,
                                        args, ngx_toolgate_counter_answered,
                                        call);
 
@@ -168,7 +173,9 @@ ngx_toolgate_counter_answered(void *data, redisReply *reply)
     call = data;
     call->ticket = NULL;
 
-    if (ngx_toolgate_counter_result(reply, &result) == NGX_OK) {
+    if (ngx_toolgate_counter_result(reply, call->counter.takes, &result)
+        == NGX_OK)
+    {
         ngx_toolgate_counter_back(call->log, call->redis, call->zone);
 
     } else {
@@ -183,7 +190,7 @@ ngx_toolgate_counter_answered(void *data, redisReply *reply)
 
 /* what conf/redis/counter_take.lua answers, and nothing else */
 static ngx_int_t
-ngx_toolgate_counter_result(redisReply *reply,
+ngx_toolgate_counter_result(redisReply *reply, ngx_uint_t takes,
     ngx_toolgate_counter_result_t *result)
 {
     ngx_uint_t  i;
@@ -205,11 +212,13 @@ ngx_toolgate_counter_result(redisReply *reply,
     }
 
     result->mode = NGX_TOOLGATE_COUNTED_STORE;
-    result->allowed = reply->element[0]->integer == 1;
+    result->passed = reply->element[0]->integer;
     result->remaining = reply->element[1]->integer;
     result->retry_after_s = reply->element[2]->integer;
 
-    return result->allowed || result->retry_after_s >= 1 ? NGX_OK : NGX_ERROR;
+    return result->passed == takes
+           || (result->passed < takes && result->retry_after_s >= 1)
+           ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -245,7 +254,7 @@ ngx_toolgate_counter_failure(ngx_log_t *log, ngx_toolgate_redis_conf_t *redis,
         return;
 
     case NGX_TOOLGATE_STORE_OPEN:
-        result->allowed = 1;
+        result->passed = counter->takes;
         result->remaining = counter->limit;
         result->retry_after_s = 0;
         result->mode = NGX_TOOLGATE_COUNTED_OPEN;
@@ -256,7 +265,7 @@ ngx_toolgate_counter_failure(ngx_log_t *log, ngx_toolgate_redis_conf_t *redis,
     }
 
     /* nothing is known but when Redis is tried again */
-    result->allowed = 0;
+    result->passed = 0;
     result->remaining = 0;
     result->retry_after_s = (NGX_TOOLGATE_REDIS_RETRY_MS + 999) / 1000;
     result->mode = NGX_TOOLGATE_COUNTED_CLOSED;
@@ -280,7 +289,7 @@ ngx_toolgate_counter_local(ngx_log_t *log, ngx_shm_zone_t *zone,
                       "calls are let pass uncounted");
     }
 
-    result->allowed = 1;
+    result->passed = counter->takes;
     result->remaining = counter->limit;
     result->retry_after_s = 0;
     result->mode = NGX_TOOLGATE_COUNTED_OPEN;

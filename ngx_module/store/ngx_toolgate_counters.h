@@ -28,12 +28,13 @@ typedef struct {
     ngx_uint_t               limit;          /* 1..NGX_TOOLGATE_COUNTER_LIMIT_MAX */
     ngx_uint_t               window_s;
     ngx_str_t                key;            /* without the prefix */
+    ngx_uint_t               takes;          /* 1..NGX_TOOLGATE_COUNTER_LIMIT_MAX */
 } ngx_toolgate_counter_t;
 
 typedef struct {
-    unsigned                 allowed:1;
+    ngx_uint_t               passed;         /* of the takes */
     ngx_uint_t               remaining;
-    ngx_uint_t               retry_after_s;  /* >= 1 when refused */
+    ngx_uint_t               retry_after_s;  /* >= 1 when not all have passed */
     ngx_toolgate_counted_e   mode;
 } ngx_toolgate_counter_result_t;
 
@@ -49,7 +50,7 @@ typedef void (*ngx_toolgate_counter_done_pt)(void *data,
 ngx_int_t ngx_toolgate_counters_zone(ngx_conf_t *cf, ngx_shm_zone_t *zone);
 
 /*
- * Takes one from the counter. redis may be NULL (none configured: local), zone
+ * Takes from the counter, as many as asked or as many as pass. redis may be NULL (none configured: local), zone
  * may be NULL (then on_failure=local is as open, logged once). done is called
  * once, from the event loop or from inside this call when the answer is local.
  * The call ends without a callback when pool is destroyed first. NGX_ERROR, and

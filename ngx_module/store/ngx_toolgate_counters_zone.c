@@ -156,7 +156,7 @@ ngx_toolgate_counters_zone_take(ngx_shm_zone_t *zone, ngx_log_t *log,
     ngx_toolgate_counter_t *counter, ngx_toolgate_counter_result_t *result)
 {
     uint64_t                       now, window, newest;
-    tg_window_verdict_t            verdict;
+    tg_window_verdict_t            verdict = { 0 };
     ngx_toolgate_counters_ctx_t   *ctx;
     ngx_toolgate_counters_node_t  *node;
 
@@ -170,7 +170,7 @@ ngx_toolgate_counters_zone_take(ngx_shm_zone_t *zone, ngx_log_t *log,
     if (node == NULL) {
         ngx_shmtx_unlock(&ctx->slab->mutex);
 
-        result->allowed = 0;
+        result->passed = 0;
         result->remaining = 0;
         result->retry_after_s = 1;
         result->mode = NGX_TOOLGATE_COUNTED_CLOSED;
@@ -183,14 +183,18 @@ ngx_toolgate_counters_zone_take(ngx_shm_zone_t *zone, ngx_log_t *log,
     newest = tg_window_newest(&node->window);
     now = ngx_max(now, newest);
 
-    verdict = tg_window_take(&node->window, (uint32_t) counter->limit, window,
-                             now);
+    for (result->passed = 0; result->passed < counter->takes; result->passed++) {
+        verdict = tg_window_take(&node->window, (uint32_t) counter->limit, window,
+                                 now);
+        if (!verdict.allowed) {
+            break;
+        }
+    }
 
     node->expires = (ngx_msec_t) (tg_window_newest(&node->window) + window);
 
     ngx_shmtx_unlock(&ctx->slab->mutex);
 
-    result->allowed = verdict.allowed;
     result->remaining = verdict.remaining;
     result->retry_after_s = verdict.allowed
                             ? 0 : tg_window_retry_after(verdict.wait, 1000);

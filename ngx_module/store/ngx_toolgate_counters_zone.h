@@ -20,7 +20,7 @@ typedef struct {
 } ngx_toolgate_counters_mode_t;
 
 
-/* Takes one by the rule of core/tg_window.h. When there is no room even after
+/* Takes by the rule of core/tg_window.h. When there is no room even after
  * evictions the call is refused: a cap that is not kept is none. */
 void ngx_toolgate_counters_zone_take(ngx_shm_zone_t *zone, ngx_log_t *log,
     ngx_toolgate_counter_t *counter, ngx_toolgate_counter_result_t *result);

@@ -74,7 +74,7 @@ test('no stamp of ours goes to Redis: the window is on its clock (C048)', async 
     const script = fs.readFileSync(new URL('../../conf/redis/counter_take.lua', import.meta.url));
     assert.equal(name, 'EVALSHA');
     assert.equal(sha, crypto.createHash('sha1').update(script).digest('hex'));
-    assert.deepEqual(rest, ['1', 'tg:w:{who}', '5', '60']);
+    assert.deepEqual(rest, ['1', 'tg:w:{who}', '5', '60', '1']);
     await node.stop();
     await fake.stop();
 });
@@ -104,6 +104,27 @@ for (const where of ['unix', 'local']) {
         assert.equal((await take()).allowed, false);
         await at(7000);
         assert.deepEqual([(await take()).allowed, (await take()).allowed, (await take()).allowed], [true, true, false]);
+    });
+
+    test(`${where}: several at once, as many as fit pass`, async () => {
+        const take = (takes, limit = 7) => nginx.request(where, { key: 'several', limit, window: 60, takes })
+            .then((r) => JSON.parse(r.text));
+        const facts = (r) => [r.passed, r.allowed, r.remaining];
+
+        assert.deepEqual(facts(await take(3)), [3, true, 4]);
+        assert.deepEqual(facts(await take(2)), [2, true, 2]);
+
+        for (const passes of [2, 0]) {
+            const r = await take(5);
+            assert.deepEqual(facts(r), [passes, false, 0]);
+            assert.ok(r.retry_after >= 50 && r.retry_after <= 60, `${r.retry_after}`);
+        }
+
+        // a raised limit gives what it gives, a lowered one nothing
+        assert.deepEqual(facts(await take(1, 8)), [1, true, 0]);
+        assert.deepEqual(facts(await take(2, 3)), [0, false, 0]);
+        assert.equal((await nginx.request(where, { key: 'several', limit: 7, window: 60, takes: 0 })).status, 400);
+        assert.equal((await nginx.request(where, { key: 'several', limit: 7, window: 60, takes: 1001 })).status, 400);
     });
 
     test(`${where}: bounds of limit, window and key`, async () => {

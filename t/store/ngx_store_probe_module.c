@@ -31,6 +31,7 @@ typedef struct {
     ngx_toolgate_redis_ticket_t  *ticket;
     struct timeval                start;
     ngx_uint_t                    answers;
+    ngx_uint_t                    takes;
     ngx_uint_t                    flood;       /* still to come */
     ngx_uint_t                    replied;
     ngx_uint_t                    undone;
@@ -208,7 +209,7 @@ ngx_store_probe_arg(ngx_http_request_t *r, const char *name, ngx_str_t *value)
 static ngx_int_t
 ngx_store_probe_take(ngx_http_request_t *r, ngx_store_probe_ctx_t *ctx)
 {
-    ngx_str_t                     limit, window;
+    ngx_str_t                     limit, window, takes;
     ngx_toolgate_counter_t        counter;
     ngx_store_probe_loc_conf_t   *plcf;
     ngx_store_probe_main_conf_t  *pmcf;
@@ -225,6 +226,13 @@ ngx_store_probe_take(ngx_http_request_t *r, ngx_store_probe_ctx_t *ctx)
 
     counter.limit = ngx_atoi(limit.data, limit.len);
     counter.window_s = ngx_atoi(window.data, window.len);
+    counter.takes = 1;
+
+    if (ngx_store_probe_arg(r, "takes", &takes) == NGX_OK) {
+        counter.takes = ngx_atoi(takes.data, takes.len);
+    }
+
+    ctx->takes = counter.takes;
 
     ctx->waiting = 0;
 
@@ -257,10 +265,10 @@ ngx_store_probe_taken(void *data, ngx_toolgate_counter_result_t *result)
     ctx->answers++;
 
     last = ngx_slprintf(text, text + sizeof(text),
-                        "{\"allowed\":%s,\"remaining\":%ui,\"retry_after\":%ui,"
+                        "{\"allowed\":%s,\"passed\":%ui,\"remaining\":%ui,\"retry_after\":%ui,"
                         "\"mode\":\"%s\",\"ms\":%ui,\"pid\":%P}\n",
-                        result->allowed ? "true" : "false", result->remaining,
-                        result->retry_after_s,
+                        result->passed == ctx->takes ? "true" : "false",
+                        result->passed, result->remaining, result->retry_after_s,
                         ngx_store_probe_modes[result->mode],
                         ngx_store_probe_ms(ctx), ngx_pid);
 
