@@ -234,6 +234,7 @@ ngx_http_toolgate_agent_ref_build(ngx_http_toolgate_agent_ref_t *ref,
     cln->data = pool;
 
     ngx_http_toolgate_registry_builder(&cat, pool, ref->project);
+    cat.stored = 1;
     agent = ngx_http_toolgate_agent_build(&cat, frozen, &ref->id);
 
     if (agent) {

@@ -26,6 +26,8 @@ typedef struct {
     ngx_array_t                       *tools;      /* of tool_t *: to be granted */
     ngx_str_t                          file;       /* being read, or "" */
     tg_str_t                           text;
+    unsigned                           stored:1;   /* checked when it was stored:
+                                                    * secrets may come or be gone */
 
     /* the first fault; code NULL and NGX_ERROR: out of memory */
     const char                        *code;

@@ -97,7 +97,7 @@ ngx_http_toolgate_catalog_own_model(ngx_http_toolgate_catalog_t *cat, json_t *va
         return NGX_ERROR;
     }
 
-    if (json_object_get(value, "secret")
+    if (json_object_get(value, "secret") && !cat->stored
         && ngx_http_toolgate_secret_find(cat->project, &url->secret) == NULL
         && ngx_http_toolgate_registry_get(cat->project,
                                           NGX_HTTP_TOOLGATE_KIND_SECRET,

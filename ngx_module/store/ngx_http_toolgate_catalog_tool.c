@@ -35,7 +35,9 @@ ngx_http_toolgate_catalog_tool(ngx_http_toolgate_catalog_t *cat, json_t *value,
         return NULL;
     }
 
-    if (!cat->project->can_sign) {
+    /* whether it can sign right now is asked when it is called */
+
+    if (cat->conf->master_key.len == 0) {
         (void) ngx_http_toolgate_catalog_error(cat, base, "no_signing_secret",
                                                "HTTP tools need "
                                                "\"toolgate_master_key\": their "

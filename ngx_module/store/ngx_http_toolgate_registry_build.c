@@ -137,6 +137,7 @@ ngx_http_toolgate_build_agent(ngx_http_toolgate_object_t *object)
     }
 
     ngx_http_toolgate_registry_builder(&cat, pool, object->project);
+    cat.stored = 1;
     agent = ngx_http_toolgate_agent_build(&cat, frozen, &object->id);
 
     if (agent == NULL) {

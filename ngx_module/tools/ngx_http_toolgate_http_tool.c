@@ -74,6 +74,11 @@ ngx_http_toolgate_http_tool_start(ngx_http_toolgate_job_t *job)
                                               &hj->secrets);
     job->detail = hj->rendered.detail;
 
+    if (code == NULL && !job->project->can_sign) {
+        code = "upstream_failed";
+        job->detail = "no_signing_secret";
+    }
+
     if (code == NULL) {
         code = tg_url_judge(&hj->rendered.parts, &job->conf->client.guard);
         job->detail = code;
