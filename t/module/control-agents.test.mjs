@@ -212,10 +212,12 @@ test('a run under way: switches hold, its agent, tool or key may be replaced or 
   const name = fresh('running-');
   const { id } = await w.agent(name, [t.id, act.id]);
   const path = `/v1/agents/${id}`;
+  await sleep(SEEN_MS);
   const patch = (change) => () => w.ok('PATCH', path, change);
 
   assert.equal(await during(name, t.name, patch({ tools: { enabled: false } })), 'tools_disabled');
   await patch({ tools: { enabled: true } })();
+  await sleep(SEEN_MS);
   assert.equal(await during(`${name}@draft`, act.name, patch({ actions_paused: true })), 'actions_paused');
   await patch({ actions_paused: false })();
   await sleep(SEEN_MS);
