@@ -94,6 +94,8 @@ tg_schema_validate(tg_schema_t *schema, const json_t *instance,
     e.quiet = 0;
     e.depth = 0;
     e.steps = 0;
+    e.pattern_steps = 0;
+    e.pattern_room = TG_SCHEMA_PATTERN_STEPS;
     e.stopped = false;
     e.match_data = NULL;
     e.nscopes = 0;

@@ -17,6 +17,7 @@
 #define TG_SCHEMA_MAX_NODES       20000     /* subschemas of one document */
 #define TG_SCHEMA_MAX_DEPTH       256       /* of evaluation */
 #define TG_SCHEMA_MAX_STEPS       2000000   /* keyword evaluations of one instance */
+#define TG_SCHEMA_PATTERN_STEPS   50000     /* of backtracking, over all its patterns */
 #define TG_SCHEMA_MAX_ERRORS      8         /* reported */
 #define TG_SCHEMA_POINTER_MAX     256
 

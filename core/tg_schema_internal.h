@@ -38,6 +38,8 @@
 #define TG_SCHEMA_MATCH_LIMIT        1000000   /* PCRE2's own count, of one start */
 #define TG_SCHEMA_MATCH_HEAP         16384     /* KiB of backtracking */
 #define TG_SCHEMA_SCAN_STEP          16        /* bytes scanned that cost one step */
+#define TG_SCHEMA_PATTERN_START      64        /* steps that a match may always take */
+#define TG_SCHEMA_PATTERN_BYTE       8         /* … and for each byte of its text */
 #define TG_SCHEMA_SMALL_SET          256       /* members tracked without malloc */
 #define TG_SCHEMA_PAIRWISE           8         /* up to here uniqueItems compares all */
 
@@ -248,6 +250,8 @@ struct tg_schema_eval_s {
     tg_schema_errors_t  *errors;          /* NULL: the verdict alone */
     unsigned             quiet;           /* > 0: inside a branch that may fail */
     size_t               depth, steps;
+    size_t               pattern_steps;   /* spent on patterns */
+    size_t               pattern_room;    /* that may be: grows with the texts */
     bool                 stopped;         /* a bound was hit: invalid whatever else */
     void                *match_data;
     size_t               nscopes;

@@ -144,6 +144,11 @@ tg_schema_pattern_match(tg_schema_eval_t *e, const tg_schema_pattern_t *pattern,
         }
     }
 
+    /* reading a text once or a few times is its due; what a pattern does beyond that
+     * is paid from what all of them share */
+
+    e->pattern_room += TG_SCHEMA_PATTERN_START + len * TG_SCHEMA_PATTERN_BYTE;
+
     match = (tg_schema_match_t) { e, pattern, 0 };
     (void) pcre2_set_callout(e->schema->match_context, tg_schema_pattern_callout, &match);
 
@@ -237,7 +242,7 @@ tg_schema_pattern_context(tg_schema_t *schema)
 static int
 tg_schema_pattern_callout(pcre2_callout_block *block, void *data)
 {
-    size_t                      at, passed;
+    size_t                      at, passed, steps;
     tg_schema_match_t          *match;
     const tg_schema_pattern_t  *pattern;
 
@@ -253,8 +258,11 @@ tg_schema_pattern_callout(pcre2_callout_block *block, void *data)
     }
 
     match->last = at;
-    match->e->steps += (pattern->per_item + passed / TG_SCHEMA_SCAN_STEP)
-                       * pattern->factor;
+    steps = (pattern->per_item + passed / TG_SCHEMA_SCAN_STEP) * pattern->factor;
+    match->e->steps += steps;
+    match->e->pattern_steps += steps;
 
-    return match->e->steps > TG_SCHEMA_MAX_STEPS ? PCRE2_ERROR_CALLOUT : 0;
+    return (match->e->steps > TG_SCHEMA_MAX_STEPS
+            || match->e->pattern_steps > match->e->pattern_room)
+           ? PCRE2_ERROR_CALLOUT : 0;
 }
