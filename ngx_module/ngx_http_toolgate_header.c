@@ -31,6 +31,13 @@ ngx_http_toolgate_add_header(ngx_http_request_t *r, const char *name,
 ngx_str_t
 ngx_http_toolgate_request_header(ngx_http_request_t *r, const char *name)
 {
+    return ngx_http_toolgate_header_find(&r->headers_in.headers, name);
+}
+
+
+ngx_str_t
+ngx_http_toolgate_header_find(ngx_list_t *headers, const char *name)
+{
     size_t            len;
     ngx_str_t         none = ngx_null_string;
     ngx_uint_t        i;
@@ -38,7 +45,7 @@ ngx_http_toolgate_request_header(ngx_http_request_t *r, const char *name)
     ngx_table_elt_t  *h;
 
     len = ngx_strlen(name);
-    part = &r->headers_in.headers.part;
+    part = &headers->part;
     h = part->elts;
 
     for (i = 0; /* void */ ; i++) {
@@ -53,7 +60,10 @@ ngx_http_toolgate_request_header(ngx_http_request_t *r, const char *name)
             i = 0;
         }
 
-        if (h[i].key.len == len
+        /* a response header whose hash is 0 has been taken back; those of requests
+         * always have one */
+
+        if (h[i].hash != 0 && h[i].key.len == len
             && ngx_strncasecmp(h[i].key.data, (u_char *) name, len) == 0)
         {
             return h[i].value;

@@ -128,7 +128,10 @@ void ngx_http_toolgate_bytes_free(ngx_pool_t *pool, u_char *data, size_t size);
 ngx_int_t ngx_http_toolgate_add_header(ngx_http_request_t *r, const char *name,
     ngx_str_t *value);
 
-/* A request header by its lower-case name; len 0 when absent. */
+/* A header of a list by its lower-case name; data NULL when absent. */
+ngx_str_t ngx_http_toolgate_header_find(ngx_list_t *headers, const char *name);
+
+/* The same of a request. */
 ngx_str_t ngx_http_toolgate_request_header(ngx_http_request_t *r,
     const char *name);
 

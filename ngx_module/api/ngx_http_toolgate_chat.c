@@ -1,40 +1,18 @@
 /*
  * POST /v1/chat/completions: checks the request, finds the agent or the model,
- * and starts a run. How the answer looks is in _chat_face.c.
+ * and starts a run. What an agent needs of a request is in _chat_agent.c, how the
+ * answer looks in _chat_face.c.
  */
 
-#include "ngx_http_toolgate_api.h"
 #include "ngx_http_toolgate_chat.h"
-#include "ngx_http_toolgate_registry.h"
 
 
 #define NGX_HTTP_TOOLGATE_MODEL_NAME_MAX     128
-#define NGX_HTTP_TOOLGATE_CALLER_TOOLS_MAX   (1024 * 1024)
-#define NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX    (64 * 1024)
 #define NGX_HTTP_TOOLGATE_ROLES_AHEAD        16
-
-
-/* Checking stops at the first fault; what is wrong is kept for the answer. */
-typedef struct {
-    ngx_http_request_t        *request;
-    ngx_http_toolgate_body_t  *body;
-    ngx_http_toolgate_run_t   *run;
-    const char                *code;
-    const char                *message;
-    char                       param[64];
-} ngx_http_toolgate_chat_check_t;
 
 
 static void ngx_http_toolgate_chat_body(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body);
-static ngx_int_t ngx_http_toolgate_chat_fault(ngx_http_toolgate_chat_check_t *c,
-    const char *code, const char *param, const char *message);
-static const tg_scan_member_t *ngx_http_toolgate_chat_member(
-    ngx_http_toolgate_chat_check_t *c, const char *key);
-static ngx_int_t ngx_http_toolgate_chat_bool(ngx_http_toolgate_chat_check_t *c,
-    const char *key, ngx_uint_t *value);
-static json_t *ngx_http_toolgate_chat_tree(ngx_http_toolgate_chat_check_t *c,
-    const char *key, size_t max);
 static ngx_int_t ngx_http_toolgate_chat_fields(
     ngx_http_toolgate_chat_check_t *c);
 static ngx_int_t ngx_http_toolgate_chat_messages(
@@ -55,13 +33,6 @@ static void ngx_http_toolgate_chat_resolved(void *data,
 static ngx_int_t ngx_http_toolgate_chat_answerer(
     ngx_http_toolgate_chat_check_t *c, ngx_http_toolgate_agent_t *agent,
     const char *code);
-static ngx_int_t ngx_http_toolgate_chat_agent(ngx_http_toolgate_chat_check_t *c);
-static ngx_int_t ngx_http_toolgate_chat_offered(
-    ngx_http_toolgate_chat_check_t *c);
-static ngx_int_t ngx_http_toolgate_chat_caller_tools(
-    ngx_http_toolgate_chat_check_t *c);
-static ngx_int_t ngx_http_toolgate_chat_variables(
-    ngx_http_toolgate_chat_check_t *c);
 
 
 ngx_int_t
@@ -149,7 +120,7 @@ ngx_http_toolgate_chat_start(ngx_http_toolgate_chat_check_t *c, ngx_int_t rc)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_toolgate_chat_fault(ngx_http_toolgate_chat_check_t *c, const char *code,
     const char *param, const char *message)
 {
@@ -164,7 +135,7 @@ ngx_http_toolgate_chat_fault(ngx_http_toolgate_chat_check_t *c, const char *code
 }
 
 
-static const tg_scan_member_t *
+const tg_scan_member_t *
 ngx_http_toolgate_chat_member(ngx_http_toolgate_chat_check_t *c, const char *key)
 {
     const tg_scan_member_t  *member;
@@ -177,7 +148,7 @@ ngx_http_toolgate_chat_member(ngx_http_toolgate_chat_check_t *c, const char *key
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_toolgate_chat_bool(ngx_http_toolgate_chat_check_t *c, const char *key,
     ngx_uint_t *value)
 {
@@ -203,7 +174,7 @@ ngx_http_toolgate_chat_bool(ngx_http_toolgate_chat_check_t *c, const char *key,
 
 
 /* A small field as a tree; NULL with c->code unset when it is absent. */
-static json_t *
+json_t *
 ngx_http_toolgate_chat_tree(ngx_http_toolgate_chat_check_t *c, const char *key,
     size_t max)
 {
@@ -535,198 +506,6 @@ ngx_http_toolgate_chat_answerer(ngx_http_toolgate_chat_check_t *c,
     if (c->run->model == NULL) {
         return ngx_http_toolgate_chat_fault(c, "model_not_found", "model", NULL);
     }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_toolgate_chat_agent(ngx_http_toolgate_chat_check_t *c)
-{
-    ngx_uint_t               store;
-    const tg_scan_member_t  *n;
-
-    if (ngx_http_toolgate_chat_bool(c, "store", &store) != NGX_OK) {
-        return NGX_DECLINED;
-    }
-
-    c->run->prompt.store = store || ngx_http_toolgate_chat_member(c, "store") == NULL;
-
-    n = ngx_http_toolgate_chat_member(c, "n");
-
-    if (n && (n->value.type != TG_SCAN_NUMBER
-              || n->value.end - n->value.start != 1
-              || c->body->data[n->value.start] != '1'))
-    {
-        return ngx_http_toolgate_chat_fault(c, "invalid_value", "n",
-                                            "An agent gives one answer: \"n\" "
-                                            "is 1.");
-    }
-
-    if (ngx_http_toolgate_chat_member(c, "functions")
-        || ngx_http_toolgate_chat_member(c, "function_call"))
-    {
-        return ngx_http_toolgate_chat_fault(c, "invalid_value", "functions",
-                                            "With an agent use \"tools\" instead "
-                                            "of \"functions\".");
-    }
-
-    if (ngx_http_toolgate_run_for_agent(c->run) != NGX_OK
-        || ngx_http_toolgate_chat_face_init(c->run) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    if (ngx_http_toolgate_chat_offered(c) != NGX_OK
-        || ngx_http_toolgate_chat_caller_tools(c) != NGX_OK)
-    {
-        return NGX_DECLINED;
-    }
-
-    return ngx_http_toolgate_chat_variables(c);
-}
-
-
-static ngx_int_t
-ngx_http_toolgate_chat_offered(ngx_http_toolgate_chat_check_t *c)
-{
-    bool                         enabled;
-    ngx_uint_t                   i;
-    tg_policy_segment_t          segment;
-    ngx_http_toolgate_agent_t   *agent;
-    ngx_http_toolgate_grant_t   *grant, **slot;
-
-    agent = c->run->agent;
-    ngx_memzero(&segment, sizeof(segment));
-
-    ngx_http_toolgate_agent_switches(c->run->project, agent, &enabled,
-                                     &segment.actions_paused);
-    if (!enabled) {
-        return NGX_OK;
-    }
-
-    segment.one_shot = true;
-    segment.allow_actions = c->run->prompt.allow_actions;
-    segment.verified_user = (c->run->end_user != NULL);
-    segment.allow_anonymous_actions = agent->allow_anonymous_actions;
-
-    grant = agent->grants.elts;
-
-    for (i = 0; i < agent->grants.nelts; i++) {
-        if (!ngx_http_toolgate_tool_switch(c->run->project, grant[i].tool)
-            || !tg_policy_offered(&segment, grant[i].tool->effect))
-        {
-            continue;
-        }
-
-        slot = ngx_array_push(&c->run->offered);
-        if (slot == NULL) {
-            return NGX_ERROR;
-        }
-
-        *slot = &grant[i];
-    }
-
-    return NGX_OK;
-}
-
-
-/* The caller's tools keep their owner; a name that the agent has, too, would
- * have two. */
-static ngx_int_t
-ngx_http_toolgate_chat_caller_tools(ngx_http_toolgate_chat_check_t *c)
-{
-    json_t                     *tool;
-    size_t                      i, j;
-    tg_str_t                    name, own;
-    ngx_http_toolgate_grant_t  *grant;
-
-    c->run->prompt.tools =
-        ngx_http_toolgate_chat_tree(c, "tools",
-                                    NGX_HTTP_TOOLGATE_CALLER_TOOLS_MAX);
-    if (c->code) {
-        return NGX_DECLINED;
-    }
-
-    if (c->run->prompt.tools && !json_is_array(c->run->prompt.tools)) {
-        return ngx_http_toolgate_chat_fault(c, "invalid_type", "tools",
-                                            "\"tools\" is a list.");
-    }
-
-    grant = c->run->agent->grants.elts;
-
-    json_array_foreach(c->run->prompt.tools, i, tool) {
-        snprintf(c->param, sizeof(c->param), "tools[%zu].function.name", i);
-        name = tg_json_get_string(json_object_get(tool, "function"), "name");
-
-        if (name.len == 0) {
-            return ngx_http_toolgate_chat_fault(c, "invalid_value", c->param,
-                                                "A tool is of type \"function\" "
-                                                "and has a name.");
-        }
-
-        for (j = 0; j < c->run->agent->grants.nelts; j++) {
-            own.data = (char *) grant[j].tool->name.data;
-            own.len = grant[j].tool->name.len;
-
-            if (tg_str_eq(name, own)) {
-                return ngx_http_toolgate_chat_fault(c, "tool_name_conflict",
-                                                    c->param, NULL);
-            }
-        }
-    }
-
-    c->param[0] = '\0';
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_toolgate_chat_variables(ngx_http_toolgate_chat_check_t *c)
-{
-    json_t                   *value;
-    const char               *key;
-    ngx_http_toolgate_run_t  *run;
-
-    run = c->run;
-    run->prompt.variables =
-        ngx_http_toolgate_chat_tree(c, "variables",
-                                    NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX);
-    if (c->code) {
-        return NGX_DECLINED;
-    }
-
-    if (run->prompt.variables && !json_is_object(run->prompt.variables)) {
-        return ngx_http_toolgate_chat_fault(c, "invalid_type", "variables",
-                                            "\"variables\" is an object.");
-    }
-
-    run->variables = run->agent->variables
-                     ? json_copy(run->agent->variables) : json_object();
-    if (run->variables == NULL) {
-        return NGX_ERROR;
-    }
-
-    json_object_foreach(run->prompt.variables, key, value) {
-        snprintf(c->param, sizeof(c->param), "variables.%.40s", key);
-
-        if (json_object_get(run->variables, key) == NULL) {
-            return ngx_http_toolgate_chat_fault(c, "unknown_variable", c->param,
-                                                NULL);
-        }
-
-        if (!json_is_string(value)) {
-            return ngx_http_toolgate_chat_fault(c, "invalid_type", c->param,
-                                                "A variable is a string.");
-        }
-
-        if (json_object_set(run->variables, key, value) != 0) {
-            return NGX_ERROR;
-        }
-    }
-
-    c->param[0] = '\0';
 
     return NGX_OK;
 }

@@ -31,8 +31,6 @@ static void ngx_http_toolgate_turn_subrequest_release(
     ngx_http_toolgate_turn_t *turn);
 static ngx_uint_t ngx_http_toolgate_turn_subrequest_forget(
     ngx_http_toolgate_turn_t *turn);
-static ngx_str_t ngx_http_toolgate_turn_header(ngx_http_request_t *r,
-    const char *name);
 
 
 static const ngx_http_toolgate_turn_kind_t
@@ -257,7 +255,7 @@ ngx_http_toolgate_turn_header_filter(ngx_http_request_t *r)
         turn->content_length = r->headers_out.content_length_n;
 
         if (turn->status == NGX_HTTP_TOO_MANY_REQUESTS) {
-            turn->retry_after = ngx_http_toolgate_turn_header(r, "retry-after");
+            turn->retry_after = ngx_http_toolgate_header_find(&r->headers_out.headers, "retry-after");
         }
 
         turn->owner->head(turn);
@@ -506,36 +504,4 @@ ngx_http_toolgate_turn_subrequest_forget(ngx_http_toolgate_turn_t *turn)
     turn->sub.request->request_body->bufs = NULL;
 
     return 1;
-}
-
-
-static ngx_str_t
-ngx_http_toolgate_turn_header(ngx_http_request_t *r, const char *name)
-{
-    ngx_str_t         none = ngx_null_string;
-    ngx_uint_t        i;
-    ngx_list_part_t  *part;
-    ngx_table_elt_t  *h;
-
-    part = &r->headers_out.headers.part;
-    h = part->elts;
-
-    for (i = 0; /* void */ ; i++) {
-
-        if (i >= part->nelts) {
-            if (part->next == NULL) {
-                return none;
-            }
-
-            part = part->next;
-            h = part->elts;
-            i = 0;
-        }
-
-        if (h[i].hash != 0 && h[i].key.len == ngx_strlen(name)
-            && ngx_strncasecmp(h[i].key.data, (u_char *) name, h[i].key.len) == 0)
-        {
-            return h[i].value;
-        }
-    }
 }
