@@ -15,7 +15,7 @@ const OK = textTurn('ok');
 const SEEN_MS = 600;
 const OVERLAP_S = 3;
 const TOKEN = 'tok-"q"/\\é+=& 0123456789';
-const LOGIN = 'sk-stored-login-0123456789';
+const LOGIN = 'stored-login-0123456789';
 const OLD = 'old-value-0123456789';
 
 let w;
