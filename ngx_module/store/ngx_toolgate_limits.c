@@ -56,10 +56,11 @@ ngx_toolgate_limits_ask(ngx_toolgate_limits_call_t *call)
                                 [NGX_TOOLGATE_LIMITS_NAME_MAX];
     u_char                 numbers[NGX_TOOLGATE_LIMITS_MAX]
                                   [3 * NGX_TOOLGATE_LIMITS_NUMBER];
-    u_char                 windows[NGX_TOOLGATE_LIMITS_MAX][NGX_INT_T_LEN];
+    u_char                 expiries[NGX_TOOLGATE_LIMITS_MAX][NGX_INT_T_LEN];
     ngx_str_t              args[NGX_TOOLGATE_LIMITS_MAX
                                 * (1 + NGX_TOOLGATE_LIMITS_ARGS)];
     ngx_str_t             *arg;
+    ngx_msec_t             slice;
     ngx_uint_t             i;
     ngx_toolgate_limit_t  *limit;
 
@@ -84,8 +85,10 @@ ngx_toolgate_limits_ask(ngx_toolgate_limits_call_t *call)
         arg->len = sizeof(numbers[i]);
         arg++;
 
-        arg->data = windows[i];
-        arg->len = ngx_sprintf(arg->data, "%M", limit->window) - arg->data;
+        slice = (limit->window + TG_RATE_SLICES - 1) / TG_RATE_SLICES;
+
+        arg->data = expiries[i];
+        arg->len = ngx_sprintf(arg->data, "%M", limit->window + slice) - arg->data;
         arg++;
     }
 
