@@ -298,7 +298,7 @@ parse_cwd(json_t *arguments, tgd_call_t *call, tgd_error_t *error)
     value = json_object_get(arguments, "cwd");
 
     if (value == NULL || json_is_null(value)) {
-        (void) snprintf(call->cwd, sizeof(call->cwd), "/workspace");
+        (void) snprintf(call->cwd, sizeof(call->cwd), TGD_CWD_DEFAULT);
         return true;
     }
 

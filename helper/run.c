@@ -421,17 +421,20 @@ run_close(tgd_run_t *run)
 static void
 run_finish(tgd_run_t *run)
 {
-    tg_buf_t  result;
+    tg_buf_t        result;
+    tgd_session_t  *session;
 
     run_flush(run);
     tgd_timer_clear(run->loop, &run->stall);
     run->duration_ms = run->started_us == 0
                        ? 0 : (tgd_monotonic_us() - run->started_us + 999) / 1000;
 
-    if (run->session != NULL) {
-        tgd_session_release(run->session);
-        run->expires_at = tgd_session_expires_at(run->session);
-        run->session = NULL;
+    session = run->session;
+    run->session = NULL;
+
+    if (session != NULL) {
+        tgd_session_release(session);
+        run->expires_at = tgd_session_expires_at(session);
     }
 
     if (run->owner != NULL) {
@@ -443,6 +446,11 @@ run_finish(tgd_run_t *run)
 
     tgd_run_log(run);
     run_close(run);
+
+    if (session != NULL && session->state == TGD_SESSION_BUSY) {
+        (void) tgd_session_order(session, TGD_ORDER_NEXT);
+    }
+
     tgd_call_free(&run->call);
     tgd_queue_leave(run->queue, &run->ticket);
     tgd_loop_dispose(run->loop, run);

@@ -129,7 +129,8 @@ job_become(tgd_job_t *job, tgd_job_parts_t *parts)
     char      *plain[] = { "sh", "-c", parts->command, NULL };
     uint64_t   one;
 
-    if (chdir(parts->cwd) == -1) {
+    /* most stay where they are already */
+    if (strcmp(parts->cwd, TGD_CWD_DEFAULT) != 0 && chdir(parts->cwd) == -1) {
         job_refuse(job, TGD_STAGE_WORKSPACE, errno);
     }
 
@@ -155,7 +156,6 @@ job_become(tgd_job_t *job, tgd_job_parts_t *parts)
 TGD_JOB_ALONE static int
 job_main(void *data)
 {
-    bool             whole;
     size_t           len;
     sigset_t         none;
     tgd_job_t       *job;
@@ -164,7 +164,8 @@ job_main(void *data)
     job = data;
 
     /* its stdin is /dev/null as the supervisor's is */
-    if (dup2(job->out[0], STDOUT_FILENO) == -1
+    if (chdir(TGD_CWD_DEFAULT) == -1
+        || dup2(job->out[0], STDOUT_FILENO) == -1
         || dup2(job->out[1], STDERR_FILENO) == -1)
     {
         _exit(126);
@@ -174,16 +175,15 @@ job_main(void *data)
     (void) sigemptyset(&none);
     (void) sigprocmask(SIG_SETMASK, &none, NULL);
 
-    do {
-        len = order_receive(job->socket);
-        if (len == 0) {
-            job->word = TGD_JOB_DESERTED;
-            _exit(0);
-        }
-        whole = order_parts(len, &parts);
-    } while (parts.op != TGD_ORDER_RUN && parts.op != TGD_ORDER_PROBE);
+    len = order_receive(job->socket);
+    if (len == 0) {
+        job->word = TGD_JOB_DESERTED;
+        _exit(0);
+    }
 
-    if (!whole) {
+    if (!order_parts(len, &parts)
+        || (parts.op != TGD_ORDER_RUN && parts.op != TGD_ORDER_PROBE))
+    {
         job_refuse(job, TGD_STAGE_JOB, EINVAL);
     }
 

@@ -33,10 +33,9 @@ typedef struct {
 
 
 /*
- * Starts a process that waits on the socket for one order to run. Orders to end a job
- * that come before belong to an earlier one and are dropped. Until its exec or end
- * it shares the caller's memory: the caller may sleep and look at word, not more, and
- * there can be only one. Its pid, or -1 with errno.
+ * Starts a process that waits on the socket for one order to run. Until its exec or
+ * end it shares the caller's memory: the caller may sleep and look at word, not more,
+ * and there can be only one. Its pid, or -1 with errno.
  */
 pid_t tgd_job_prepare(tgd_job_t *job);
 

@@ -3,8 +3,9 @@
  * its uid, but it can not be signalled (pid 1), traced or read (not dumpable).
  *
  * ready (a process waits for its order and reads the socket) -> running (it took one;
- * the socket is read here) -> leftovers (main process ended, others live) -> ready.
- * Whatever happened, ready means that nothing of a job is left. The write ends of the
+ * the socket is read here) -> leftovers (main process ended, others live) -> over (the
+ * front has its answer to give before anything else is done here) -> ready. Over and
+ * ready mean that nothing of a job is left. The write ends of the
  * job's output are held here until it is over, so that its end is the first thing that
  * the front hears of, and not an end of file for each of them before.
  */
@@ -31,7 +32,8 @@
 typedef enum {
     TGD_SUPERVISOR_READY = 0,
     TGD_SUPERVISOR_RUNNING,
-    TGD_SUPERVISOR_LEFTOVERS
+    TGD_SUPERVISOR_LEFTOVERS,
+    TGD_SUPERVISOR_OVER
 } tgd_supervisor_state_e;
 
 typedef struct {
@@ -297,7 +299,7 @@ serving_waited(tgd_serving_t *serving)
 
     case TGD_JOB_REFUSED:
         serving_refuse(serving, serving->job.stage, serving->job.error);
-        serving_ready(serving);
+        serving->state = TGD_SUPERVISOR_OVER;
         break;
 
     case TGD_JOB_DESERTED:
@@ -330,7 +332,7 @@ serving_ended(tgd_serving_t *serving)
     if (serving->state == TGD_SUPERVISOR_RUNNING) {
         if (empty) {
             serving_report(serving, TGD_REPORT_EXIT, true);
-            serving_ready(serving);
+            serving->state = TGD_SUPERVISOR_OVER;
 
         } else {
             /* who is left decides now when the output ends */
@@ -352,11 +354,11 @@ serving_kill(tgd_serving_t *serving)
 
     serving_report(serving, serving->state == TGD_SUPERVISOR_RUNNING
                             ? TGD_REPORT_EXIT : TGD_REPORT_EMPTY, true);
-    serving_ready(serving);
+    serving->state = TGD_SUPERVISOR_OVER;
 }
 
 
-/* an order while a job is there */
+/* an order while no process waits for one */
 static void
 serving_order(tgd_serving_t *serving)
 {
@@ -382,7 +384,16 @@ serving_order(tgd_serving_t *serving)
         break;
 
     case TGD_ORDER_KILL:
-        serving_kill(serving);
+        /* it may have crossed the report of the end */
+        if (serving->state != TGD_SUPERVISOR_OVER) {
+            serving_kill(serving);
+        }
+        break;
+
+    case TGD_ORDER_NEXT:
+        if (serving->state == TGD_SUPERVISOR_OVER) {
+            serving_ready(serving);
+        }
         break;
 
     default:

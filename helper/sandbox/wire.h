@@ -15,6 +15,7 @@
 #define TGD_ENV_BYTES_MAX    (32 * 1024)
 #define TGD_ENV_COUNT_MAX    100
 #define TGD_CWD_MAX          1024
+#define TGD_CWD_DEFAULT      "/workspace"
 #define TGD_ORDER_MAX  \
     (sizeof(tgd_order_t) + TGD_COMMAND_MAX + TGD_ENV_BYTES_MAX + TGD_CWD_MAX + 1024)
 
@@ -69,7 +70,8 @@ typedef enum {
     TGD_ORDER_RUN = 1,
     TGD_ORDER_PROBE,           /* RUN of the self-test instead of a command */
     TGD_ORDER_TERM,            /* SIGTERM to the job's group */
-    TGD_ORDER_KILL             /* SIGKILL to all but the supervisor */
+    TGD_ORDER_KILL,            /* SIGKILL to all but the supervisor */
+    TGD_ORDER_NEXT             /* after a job: READY is to come again */
 } tgd_order_op_e;
 
 /* followed by cwd, command and variables ("A=b"), each with its NUL */
