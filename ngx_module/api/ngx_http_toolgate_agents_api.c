@@ -81,7 +81,8 @@ ngx_http_toolgate_agents_check(ngx_http_toolgate_control_t *c, json_t *frozen,
     ngx_http_toolgate_agent_t    *agent;
     ngx_http_toolgate_catalog_t   cat;
 
-    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, c->request->connection->log);
+    /* outlives the request when that is refused below */
+    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, ngx_cycle->log);
     if (pool == NULL) {
         ngx_http_toolgate_control_error(c, "internal_error", NULL, NULL);
         return NGX_ERROR;

@@ -43,7 +43,8 @@ ngx_http_toolgate_tools_define(ngx_http_toolgate_control_t *c, json_t *definitio
 
     c->conflict = "tool_name_conflict";
 
-    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, c->request->connection->log);
+    /* outlives the request when that is refused below */
+    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, ngx_cycle->log);
     if (pool == NULL) {
         ngx_http_toolgate_control_error(c, "internal_error", NULL, NULL);
         return NGX_ERROR;
