@@ -89,7 +89,8 @@ ngx_http_toolgate_user_keys_check(ngx_http_toolgate_control_t *c,
     tg_jwt_key_t                 *key, **known;
     ngx_http_toolgate_catalog_t   cat;
 
-    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, c->request->connection->log);
+    /* outlives the request when that is refused below */
+    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, ngx_cycle->log);
     if (pool == NULL) {
         ngx_http_toolgate_control_error(c, "internal_error", NULL, NULL);
         return NGX_ERROR;
@@ -101,10 +102,11 @@ ngx_http_toolgate_user_keys_check(ngx_http_toolgate_control_t *c,
 
     if (key == NULL) {
         ngx_http_toolgate_control_fault(c, &cat);
-        rc = NGX_ERROR;
+        ngx_destroy_pool(pool);
+        return NGX_ERROR;
     }
 
-    name = key ? tg_jwt_key_name(key) : tg_null_str;
+    name = tg_jwt_key_name(key);
     known = c->project->end_user_keys.elts;
 
     for (i = 0; rc == NGX_OK && i < c->project->end_user_keys.nelts; i++) {
