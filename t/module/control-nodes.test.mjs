@@ -218,6 +218,7 @@ test('Redis is emptied, also under a run: the objects are gone, nothing else is'
   const code = await during(there, it, async () => {
     w.redis.cli('flushall');
     await soon(async () => (await many(8, () => chat(there, it.name))).every((a) => a.status === 404), 'the agents are gone');
+    await sleep(600);
   });
   assert.ok(['tools_disabled', 'tool_not_available'].includes(code), code);
   for (const node of w.nodes) {
@@ -241,6 +242,7 @@ test('Redis is emptied and filled beyond where it was before a node looks: nothi
   for (let i = 0; i < changes + 3; i++) await w.make('/v1/tools', at('/x'));
   for (const pid of workers) process.kill(pid, 'SIGCONT');
   await soon(async () => (await many(8, () => chat(there, 'm', { key }))).every((a) => a.status === 401), 'the old key is gone');
+  await sleep(600);
   assert.deepEqual(statuses(await many(8, () => chat(there, name))), [404]);
   assert.equal((await stored('/v1/tools', there)).length, changes + 3);
 });
