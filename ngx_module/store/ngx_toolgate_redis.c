@@ -241,6 +241,8 @@ void
 ngx_toolgate_redis_ticket_reply(ngx_toolgate_redis_ticket_t *ticket,
     redisReply *reply)
 {
+    ngx_toolgate_redis_server_t  *server;
+
     if (ticket->script
         && ticket->done
         && reply->type == REDIS_REPLY_ERROR
@@ -253,8 +255,16 @@ ngx_toolgate_redis_ticket_reply(ngx_toolgate_redis_ticket_t *ticket,
         return;
     }
 
+    server = ticket->server;
+
     ngx_queue_remove(&ticket->queue);
-    ticket->server->pending--;
+    server->pending--;
+
+    /* a timer that is left to run out keeps a worker from leaving, and for ever
+     * when something asks again in time */
+    if (ngx_exiting && server->pending == 0 && server->deadline.timer_set) {
+        ngx_del_timer(&server->deadline);
+    }
 
     ngx_toolgate_redis_ticket_finish(ticket, reply);
 }

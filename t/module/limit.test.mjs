@@ -286,6 +286,20 @@ test('scripts flushed: NOSCRIPT is no failure', async () => {
   await end(nginx, redis);
 });
 
+test('a worker that is to leave is not kept by what it asks Redis now and then', async () => {
+  const redis = await redisServer();
+  const fake = await new Fake(() => ':1\r\n').start();
+  for (const store of [`${redis.unix} timeout=5s`, redis.unix, fake.url]) {
+    const nginx = await node({ redis: store, limits: LIMIT });
+    await chats(nginx, 3, who('x'));
+    const began = performance.now();
+    await end(nginx);
+    assert.ok(performance.now() - began < 2000 * SLOW, `${store}: ${performance.now() - began} ms`);
+  }
+  await end(redis);
+  await fake.stop();
+});
+
 test('while Redis hangs: clients leave, a run is over in time, no ping takes the status away', async () => {
   const redis = await redisServer();
   const nginx = await node({ redis: `${redis.unix} timeout=700ms on_failure=closed`, limits: LIMIT,
