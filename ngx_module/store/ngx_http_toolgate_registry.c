@@ -132,7 +132,14 @@ ngx_http_toolgate_registry_poll(ngx_event_t *ev)
 {
     ngx_http_toolgate_registry_t  *reg = ev->data;
 
-    /* also while the worker ends: the switches hold for runs that it still has */
+    /* switches hold also for runs that an ending worker still has; without any left
+     * nothing may keep it, least of all a store that does not answer */
+
+    if (ngx_exiting && reg->state == NGX_HTTP_TOOLGATE_REGISTRY_IDLE
+        && ngx_event_no_timers_left() == NGX_OK)
+    {
+        return;
+    }
 
     ngx_http_toolgate_registry_ask(reg);
     ngx_add_timer(&reg->poll, NGX_HTTP_TOOLGATE_REGISTRY_POLL_MS);
