@@ -142,7 +142,7 @@ ngx_http_toolgate_object_cmp(const void *one, const void *two)
 void
 ngx_http_toolgate_control_page(ngx_http_toolgate_control_t *c, json_t *values)
 {
-    size_t      i, first;
+    size_t      i, first, bytes;
     json_t     *page;
     tg_str_t    id;
     ngx_int_t   limit;
@@ -187,8 +187,15 @@ ngx_http_toolgate_control_page(ngx_http_toolgate_control_t *c, json_t *values)
     }
 
     page = json_array();
+    bytes = 0;
 
     for (i = first; i < json_array_size(values) && i < first + (size_t) limit; i++) {
+        bytes += json_dumpb(json_array_get(values, i), NULL, 0, JSON_COMPACT);
+
+        if (bytes > NGX_HTTP_TOOLGATE_LIST_BYTES_MAX && i > first) {
+            break;
+        }
+
         (void) json_array_append(page, json_array_get(values, i));
     }
 

@@ -15,6 +15,8 @@
 #define NGX_HTTP_TOOLGATE_POINTER_MAX  512
 #define NGX_HTTP_TOOLGATE_REASON_MAX   256
 
+#define NGX_HTTP_TOOLGATE_AGENT_TOOLS_MAX  128
+
 /* Where objects are built, from what, and what was wrong. */
 typedef struct {
     ngx_pool_t                        *pool;       /* of what is built */

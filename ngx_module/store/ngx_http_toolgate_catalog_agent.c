@@ -11,7 +11,6 @@
 
 #define NGX_HTTP_TOOLGATE_DEFINITION_MAX    (256 * 1024)
 #define NGX_HTTP_TOOLGATE_INSTRUCTIONS_MAX  (256 * 1024)
-#define NGX_HTTP_TOOLGATE_AGENT_TOOLS_MAX   128
 
 
 static void ngx_http_toolgate_agent_cleanup(void *data);

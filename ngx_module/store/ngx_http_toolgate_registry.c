@@ -91,8 +91,7 @@ ngx_http_toolgate_registry_init_worker(ngx_cycle_t *cycle)
 
     reg->due.handler = ngx_http_toolgate_registry_due;
     reg->due.data = reg;
-    reg->due.log = cycle->log;
-    reg->due.cancelable = 1;
+    reg->due.log = cycle->log;   /* not cancelable: requests wait for it */
 
     ngx_add_timer(&reg->poll, 1);
 
@@ -211,7 +210,14 @@ ngx_http_toolgate_registry_ask(ngx_http_toolgate_registry_t *reg)
 static void
 ngx_http_toolgate_registry_due(ngx_event_t *ev)
 {
-    ngx_http_toolgate_registry_send(ev->data);
+    ngx_http_toolgate_registry_t  *reg = ev->data;
+
+    if (reg->state == NGX_HTTP_TOOLGATE_REGISTRY_ASKED) {
+        ngx_http_toolgate_registry_ended(reg, 0);
+        return;
+    }
+
+    ngx_http_toolgate_registry_send(reg);
 }
 
 
@@ -250,8 +256,10 @@ ngx_http_toolgate_registry_send(ngx_http_toolgate_registry_t *reg)
                                             3, 7, argv,
                                             ngx_http_toolgate_registry_answer, reg);
 
+    /* no memory; who waits may still be inside the call that asks */
+
     if (reg->ticket == NULL) {
-        ngx_http_toolgate_registry_ended(reg, 0);
+        ngx_add_timer(&reg->due, 1);
     }
 }
 

@@ -18,6 +18,7 @@ static ngx_int_t ngx_http_toolgate_build_secret(ngx_http_toolgate_object_t *obje
     char storage[TG_SIGN_SECRET_MAX]);
 static ngx_int_t ngx_http_toolgate_freeze_tool(
     ngx_http_toolgate_project_t *project, ngx_str_t *name, json_t *tools);
+static ngx_uint_t ngx_http_toolgate_freeze_has(json_t *tools, json_t *copy);
 static ngx_int_t ngx_http_toolgate_frozen_tools(ngx_http_toolgate_catalog_t *cat,
     json_t *tools);
 
@@ -340,6 +341,12 @@ ngx_http_toolgate_agent_freeze(ngx_http_toolgate_project_t *project, json_t *dra
     json_array_foreach(json_object_get(json_object_get(draft, "tools"), "http"), i,
                        grant)
     {
+        /* one too many is enough to be refused; each is compiled before that */
+
+        if (json_array_size(tools) > NGX_HTTP_TOOLGATE_AGENT_TOOLS_MAX) {
+            break;
+        }
+
         name = tg_json_get_string(grant, "tool");
         word.data = (u_char *) name.data;
         word.len = name.len;
@@ -388,7 +395,29 @@ ngx_http_toolgate_freeze_tool(ngx_http_toolgate_project_t *project,
                          tool->doc);
     }
 
+    if (ngx_http_toolgate_freeze_has(tools, copy)) {
+        json_decref(copy);
+        return NGX_OK;
+    }
+
     return (copy && json_array_append_new(tools, copy) == 0) ? NGX_OK : NGX_ERROR;
+}
+
+
+/* A tool that is granted twice is frozen once. */
+static ngx_uint_t
+ngx_http_toolgate_freeze_has(json_t *tools, json_t *copy)
+{
+    size_t   i;
+    json_t  *frozen;
+
+    json_array_foreach(tools, i, frozen) {
+        if (json_equal(json_object_get(frozen, "id"), json_object_get(copy, "id"))) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 

@@ -26,6 +26,10 @@ static ngx_int_t ngx_http_toolgate_registry_index(
     ngx_http_toolgate_registry_t *reg, ngx_http_toolgate_object_t *object);
 static void ngx_http_toolgate_registry_remove(ngx_http_toolgate_registry_t *reg,
     ngx_http_toolgate_object_t *object);
+static ngx_http_toolgate_project_t *ngx_http_toolgate_registry_remembered(
+    ngx_str_t *name);
+static ngx_uint_t ngx_http_toolgate_registry_there(
+    ngx_http_toolgate_project_t *project);
 static ngx_http_toolgate_project_t *ngx_http_toolgate_registry_add_project(
     ngx_http_toolgate_registry_t *reg, ngx_str_t *name);
 
@@ -445,6 +449,18 @@ ngx_http_toolgate_registry_clear(ngx_http_toolgate_registry_t *reg)
 ngx_http_toolgate_project_t *
 ngx_http_toolgate_registry_project(ngx_str_t *name)
 {
+    ngx_http_toolgate_project_t  *project;
+
+    project = ngx_http_toolgate_registry_remembered(name);
+
+    return project && ngx_http_toolgate_registry_there(project) ? project : NULL;
+}
+
+
+/* Also one of which nothing is left, as after the store was emptied. */
+static ngx_http_toolgate_project_t *
+ngx_http_toolgate_registry_remembered(ngx_str_t *name)
+{
     ngx_uint_t                            i;
     ngx_queue_t                          *q;
     ngx_http_toolgate_project_t         **known;
@@ -482,6 +498,32 @@ ngx_http_toolgate_registry_project(ngx_str_t *name)
 }
 
 
+static ngx_uint_t
+ngx_http_toolgate_registry_there(ngx_http_toolgate_project_t *project)
+{
+    ngx_uint_t                     i;
+    ngx_http_toolgate_project_t  **known;
+    ngx_http_toolgate_objects_t   *files;
+
+    files = &ngx_http_toolgate_the_registry.conf->objects;
+    known = files->projects.elts;
+
+    for (i = 0; i < files->projects.nelts; i++) {
+        if (known[i] == project) {
+            return 1;
+        }
+    }
+
+    for (i = 0; i < NGX_HTTP_TOOLGATE_KINDS; i++) {
+        if (ngx_http_toolgate_registry_list(project, i)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 ngx_uint_t
 ngx_http_toolgate_registry_project_at(ngx_uint_t i,
     ngx_http_toolgate_project_t **project)
@@ -508,8 +550,9 @@ ngx_http_toolgate_registry_project_at(ngx_uint_t i,
          q != ngx_queue_sentinel(&reg->projects);
          q = ngx_queue_next(q))
     {
-        if (i-- == 0) {
-            stored = ngx_queue_data(q, ngx_http_toolgate_stored_project_t, queue);
+        stored = ngx_queue_data(q, ngx_http_toolgate_stored_project_t, queue);
+
+        if (ngx_http_toolgate_registry_there(&stored->project) && i-- == 0) {
             *project = &stored->project;
             return 1;
         }
@@ -528,7 +571,7 @@ ngx_http_toolgate_registry_add_project(ngx_http_toolgate_registry_t *reg,
     ngx_http_toolgate_project_t         *project;
     ngx_http_toolgate_stored_project_t  *stored;
 
-    project = ngx_http_toolgate_registry_project(name);
+    project = ngx_http_toolgate_registry_remembered(name);
     if (project) {
         return project;
     }

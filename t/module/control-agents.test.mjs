@@ -4,8 +4,10 @@
 
 import test, { before, after } from 'node:test';
 import assert from 'node:assert/strict';
+import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { assertError, callsTurn, textTurn } from './fixture.mjs';
+import { SLOW } from './nginx.mjs';
 import { agentOf, soon, startWorld, toolOf } from './control.mjs';
 
 const OK = textTurn('ok');
@@ -123,6 +125,25 @@ test('each fault of an agent has its code and names its place', async () => {
     const answer = await w.api('POST', '/v1/agents', { name: fresh('faulty-'), model: 'm', ...body });
     assertError(answer, status, fault);
     if (param) assert.ok(answer.json.error.param?.startsWith(param), `${fault}: ${answer.json.error.param} is not at ${param}`);
+  }
+});
+
+test('a tool that is granted thousands of times is refused without keeping the worker busy', async () => {
+  const parameters = { type: 'object', properties: { a: { enum: Array.from({ length: 20_000 }, (_, i) => `v${i}`) } } };
+  const t = await w.make('/v1/tools', at('/orders/1', undefined, { method: 'POST', parameters }));
+  const began = performance.now();
+  const answer = await w.api('POST', '/v1/agents', { name: fresh('many-'), model: 'm', tools: { http: Array(2000).fill({ tool: t.id }) } });
+  assertError(answer, 422, 'tool_name_conflict');
+  const took = performance.now() - began;
+  assert.ok(took < 3000 * SLOW, `${took} ms`);
+});
+
+test('an agent may have 128 tools, and not one more', async () => {
+  const made = [];
+  for (let i = 0; i < 130; i++) made.push((await w.make('/v1/tools', at('/orders/1'))).id);
+  await w.agent(fresh('full-'), made.slice(0, 128));
+  for (const n of [129, 130]) {
+    assertError(await w.api('POST', '/v1/agents', agentOf(fresh('over-'), made.slice(0, n))), 422, 'invalid_value');
   }
 });
 

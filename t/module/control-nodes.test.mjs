@@ -229,6 +229,19 @@ test('Redis is emptied, also under a run: the objects are gone, nothing else is'
   assert.equal((await chat(there, it.name)).status, 200);
 });
 
+test('Redis is emptied: its projects are gone too and can be made anew', async () => {
+  const name = fresh('project-');
+  await w.make('/v1/projects', { name });
+  const listed = async (node) => (await w.ok('GET', '/v1/projects?limit=100', undefined, { node })).data.some((p) => p.id === name);
+  const everywhere = async (is) => (await Promise.all(w.nodes.map((node) => many(8, () => listed(node))))).flat().every((p) => p === is);
+  await soon(() => everywhere(true), 'all workers know it');
+  w.redis.cli('flushall');
+  await soon(() => everywhere(false), 'no worker lists it');
+  const { key } = (await w.make('/v1/projects', { name })).key;
+  await w.make('/v1/tools', at('/x'), { key });
+  assert.equal(await listed(there), true);
+});
+
 test('Redis is emptied and filled beyond where it was before a node looks: nothing old is left', async () => {
   const { key } = await w.make('/v1/api_keys', { name: 'old', scopes: ['run'] });
   const name = fresh('old-');

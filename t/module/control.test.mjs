@@ -239,6 +239,23 @@ test('lists: pages, has_more, bounds of limit, odd cursors', async () => {
   assert.deepEqual(ids(await w.ok('GET', '/v1/projects?limit=100&after=a%3Ab')), rest);
 });
 
+test('a page of big objects ends before its bytes are too many', async () => {
+  const { key } = (await w.make('/v1/projects', { name: fresh('big-') })).key;
+  const instructions = 'x'.repeat(256 << 10);
+  const made = [];
+  // together more than an answer may have
+  for (let i = 0; i < 66; i++) made.push((await w.make('/v1/agents', agentOf(`big-${i}`, [], { instructions }), { key })).id);
+  const seen = [];
+  for (let more = true; more;) {
+    const after = seen.length ? `&after=${seen.at(-1)}` : '';
+    const page = await w.ok('GET', `/v1/agents?limit=100${after}`, undefined, { key });
+    assert.ok(page.data.length > 0);
+    seen.push(...ids(page));
+    more = page.has_more;
+  }
+  assert.deepEqual(seen.toSorted(), made.toSorted());
+});
+
 test('objects of files are shown and cannot be changed', async () => {
   for (const [path, name, change] of [['/v1/tools', 'order_status', { description: 'mine' }], ['/v1/agents', 'plain', { instructions: 'mine' }]]) {
     const shown = (await w.ok('GET', `${path}?limit=100`)).data.find((o) => o.name === name);
