@@ -17,7 +17,8 @@ static ngx_int_t ngx_http_toolgate_build_secret(ngx_http_toolgate_object_t *obje
     const char *member, tg_sign_key_t *key, ngx_str_t *text,
     char storage[TG_SIGN_SECRET_MAX]);
 static ngx_int_t ngx_http_toolgate_freeze_tool(
-    ngx_http_toolgate_project_t *project, ngx_str_t *name, json_t *tools);
+    ngx_http_toolgate_project_t *project, ngx_str_t *name, json_t *tools,
+    size_t *bytes);
 static ngx_uint_t ngx_http_toolgate_freeze_has(json_t *tools, json_t *copy);
 static ngx_int_t ngx_http_toolgate_frozen_tools(ngx_http_toolgate_catalog_t *cat,
     json_t *tools);
@@ -298,6 +299,13 @@ ngx_http_toolgate_frozen_tools(ngx_http_toolgate_catalog_t *cat, json_t *tools)
     tg_str_t                   id;
     ngx_http_toolgate_tool_t  *tool, **slot;
 
+    if (json_is_null(tools)) {
+        return ngx_http_toolgate_catalog_error(cat, "/tools/http", "invalid_value",
+                                               "the definitions of the agent's "
+                                               "HTTP tools have over 512 KiB "
+                                               "together");
+    }
+
     json_array_foreach(tools, i, frozen) {
         tool = ngx_http_toolgate_catalog_tool(cat, json_object_get(frozen, "tool"),
                                               "/tools/http");
@@ -325,11 +333,12 @@ json_t *
 ngx_http_toolgate_agent_freeze(ngx_http_toolgate_project_t *project, json_t *draft,
     ngx_uint_t version)
 {
-    size_t       i;
+    size_t       i, bytes;
     json_t      *frozen, *tools, *grant;
     tg_str_t     name;
     ngx_str_t    word;
 
+    bytes = 0;
     frozen = json_pack("{s:I,s:O,s:[]}", "version", (json_int_t) version, "agent",
                        draft, "tools");
     if (frozen == NULL) {
@@ -351,9 +360,15 @@ ngx_http_toolgate_agent_freeze(ngx_http_toolgate_project_t *project, json_t *dra
         word.data = (u_char *) name.data;
         word.len = name.len;
 
-        if (ngx_http_toolgate_freeze_tool(project, &word, tools) != NGX_OK) {
+        if (ngx_http_toolgate_freeze_tool(project, &word, tools, &bytes) != NGX_OK) {
             json_decref(frozen);
             return NULL;
+        }
+
+        if (bytes > NGX_HTTP_TOOLGATE_OBJECT_BYTES_MAX) {
+            /* building refuses it: compiling all of them would take too long */
+            (void) json_object_set_new(frozen, "tools", json_null());
+            break;
         }
     }
 
@@ -363,7 +378,7 @@ ngx_http_toolgate_agent_freeze(ngx_http_toolgate_project_t *project, json_t *dra
 
 static ngx_int_t
 ngx_http_toolgate_freeze_tool(ngx_http_toolgate_project_t *project,
-    ngx_str_t *name, json_t *tools)
+    ngx_str_t *name, json_t *tools, size_t *bytes)
 {
     json_t                       *copy;
     ngx_http_toolgate_tool_t     *tool;
@@ -399,6 +414,8 @@ ngx_http_toolgate_freeze_tool(ngx_http_toolgate_project_t *project,
         json_decref(copy);
         return NGX_OK;
     }
+
+    *bytes += json_dumpb(copy, NULL, 0, JSON_COMPACT);
 
     return (copy && json_array_append_new(tools, copy) == 0) ? NGX_OK : NGX_ERROR;
 }

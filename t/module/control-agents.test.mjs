@@ -319,3 +319,13 @@ test('an agent of the control plane may be granted a tool of a file, and its nam
   await w.agent(name, ['order_status']);
   assert.equal(await calls(name, 'order_status', '{"order_number":"8812"}'), 'ok');
 });
+
+test('the tools of an agent have a bound together', async () => {
+  const tool = () => w.make('/v1/tools', at('/orders/1', undefined, {
+    method: 'POST', parameters: { type: 'object', properties: { a: { enum: Array.from({ length: 20_000 }, (_, i) => `v${i}`) } } },
+  }));
+  const made = [];
+  for (let i = 0; i < 4; i++) made.push((await tool()).id);
+  await w.agent(fresh('two-'), made.slice(0, 2));
+  assertError(await w.api('POST', '/v1/agents', agentOf(fresh('four-'), made)), 422, 'invalid_value', 'tools.http');
+});
