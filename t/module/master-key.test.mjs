@@ -18,6 +18,7 @@ const SECRET = 'the-orders-token-7731';
 
 const redis = new Redis();
 const nodes = {};
+const tools = [];
 const hs = makeKey('HS256');
 const es = makeKey('ES256');
 const now = () => Math.floor(Date.now() / 1000);
@@ -30,6 +31,7 @@ async function node(name, masterKey, files = {}) {
     files: { 'master.key': `${masterKey}\n`, ...files }, catalog: { tools: [], agents: [] },
   });
   nodes[name] = f;
+  tools.push(f.tool);
   return f;
 }
 
@@ -65,7 +67,11 @@ before(async () => {
   assert.equal((await api(f, 'POST', `/v1/agents/${agent.json.id}/publish`)).status, 200);
 });
 after(async () => {
-  for (const one of Object.values(nodes)) await one.stop();
+  // all tests call the first node's tool; each node's own one has to be closed, too
+  for (const [i, one] of Object.values(nodes).entries()) {
+    one.tool = tools[i];
+    await one.stop();
+  }
   await redis.stop();
 });
 
