@@ -28,7 +28,9 @@ const REBINDS = 4;
 const NEXT_LOOKUP_MS = 1100;
 
 if (process.env[INSIDE] !== '1') {
-  const reason = fs.existsSync(DATA) ? impossible() : `${DATA} is not there`;
+  const reason = !fs.existsSync(DATA) ? `${DATA} is not there`
+    : process.env.TOOLGATE_ASAN ? 'nginx\'s own resolver shifts an address into the sign bit, for which the sanitizer ends the worker'
+      : impossible();
   if (reason === undefined) {
     const child = spawnSync('unshare', ['-n', process.execPath, '--test-reporter=tap', fileURLToPath(import.meta.url)],
       { stdio: 'inherit', env: { ...process.env, [INSIDE]: '1' } });
@@ -221,10 +223,13 @@ async function inside() {
   }
 
   test('the end', async () => {
-    await f.stop();
-    await checker.stop();
-    await dns.close();
-    await world.close();
-    fs.rmSync(dir, { recursive: true, force: true });
+    try {
+      await f.stop();
+    } finally {
+      await checker.stop();
+      await dns.close();
+      await world.close();
+      fs.rmSync(dir, { recursive: true, force: true });
+    }
   });
 }
