@@ -33,7 +33,7 @@ static void ngx_http_toolgate_agents_read(void *data, json_t *doc, ngx_uint_t up
 
 
 static const ngx_http_toolgate_collection_t  ngx_http_toolgate_agents_collection = {
-    NGX_HTTP_TOOLGATE_KIND_AGENT, "agent", "agent_", "draft",
+    NGX_HTTP_TOOLGATE_KIND_AGENT, "agent_", "draft",
     ngx_http_toolgate_agents_define,
     ngx_http_toolgate_agents_view,
     ngx_http_toolgate_agents_file,

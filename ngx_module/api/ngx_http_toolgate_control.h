@@ -35,7 +35,6 @@ struct ngx_http_toolgate_control_s {
 
     /* of a write under way */
     ngx_http_toolgate_act_pt      written;
-    tg_buf_t                      doc;
     ngx_str_t                     id;
     json_t                       *reply;      /* what is shown once, or NULL */
     ngx_uint_t                    status;
@@ -44,7 +43,6 @@ struct ngx_http_toolgate_control_s {
 /* One family of objects. */
 typedef struct {
     ngx_http_toolgate_kind_e      kind;
-    const char                   *object;     /* "tool" */
     const char                   *prefix;     /* of ids, "tool_" */
     const char                   *member;     /* of the document: its definition */
     /* Checks a whole definition and fills doc beyond "id" and the times; doc's

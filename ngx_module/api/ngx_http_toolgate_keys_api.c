@@ -27,7 +27,7 @@ static json_t *ngx_http_toolgate_projects_view(ngx_str_t *name);
 
 
 static const ngx_http_toolgate_collection_t  ngx_http_toolgate_keys_collection = {
-    NGX_HTTP_TOOLGATE_KIND_API_KEY, "api_key", "key_", NULL,
+    NGX_HTTP_TOOLGATE_KIND_API_KEY, "key_", NULL,
     ngx_http_toolgate_keys_define,
     ngx_http_toolgate_keys_view,
     NULL, NULL, 0

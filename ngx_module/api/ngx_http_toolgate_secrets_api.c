@@ -26,7 +26,7 @@ static json_t *ngx_http_toolgate_secrets_file(ngx_http_toolgate_control_t *c,
 
 
 static const ngx_http_toolgate_collection_t  ngx_http_toolgate_secrets_collection = {
-    NGX_HTTP_TOOLGATE_KIND_SECRET, "secret", "", NULL,
+    NGX_HTTP_TOOLGATE_KIND_SECRET, "", NULL,
     NULL,
     ngx_http_toolgate_secrets_view,
     ngx_http_toolgate_secrets_file,

@@ -14,7 +14,7 @@ static json_t *ngx_http_toolgate_tools_file(ngx_http_toolgate_control_t *c,
 
 
 static const ngx_http_toolgate_collection_t  ngx_http_toolgate_tools_collection = {
-    NGX_HTTP_TOOLGATE_KIND_TOOL, "tool", "tool_", "tool",
+    NGX_HTTP_TOOLGATE_KIND_TOOL, "tool_", "tool",
     ngx_http_toolgate_tools_define,
     ngx_http_toolgate_tools_view,
     ngx_http_toolgate_tools_file,

@@ -22,7 +22,7 @@ static json_t *ngx_http_toolgate_user_keys_file(ngx_http_toolgate_control_t *c,
 static const ngx_http_toolgate_collection_t
     ngx_http_toolgate_user_keys_collection =
 {
-    NGX_HTTP_TOOLGATE_KIND_USER_KEY, "end_user_key", "euk_", NULL,
+    NGX_HTTP_TOOLGATE_KIND_USER_KEY, "euk_", NULL,
     ngx_http_toolgate_user_keys_define,
     ngx_http_toolgate_user_keys_view,
     ngx_http_toolgate_user_keys_file,

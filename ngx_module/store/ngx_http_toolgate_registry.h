@@ -28,14 +28,14 @@
  * over a return to the event loop. */
 typedef struct {
     ngx_str_node_t                 by_id;      /* "project/kind/id" */
-    ngx_str_node_t                 by_unique;  /* see _registry_unique() */
+    ngx_str_node_t                 by_unique;  /* "project/kind/name" */
     ngx_queue_t                    queue;      /* of its project and kind */
     ngx_http_toolgate_kind_e       kind;
     ngx_http_toolgate_project_t   *project;
     ngx_str_t                      id;
     ngx_uint_t                     version;
     json_t                        *doc;
-    ngx_pool_t                    *pool;       /* of built */
+    ngx_pool_t                    *pool;       /* of this, and of a key */
     void                          *built;      /* key_t, agent_t, tg_jwt_key_t */
 } ngx_http_toolgate_object_t;
 
