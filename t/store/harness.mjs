@@ -96,7 +96,8 @@ function start(name, command, args, env = {}) {
     return child;
 }
 
-// RESP: one command, its reply as a JavaScript value; an error reply is an Error
+// RESP: one command, its reply as a JavaScript value; an error reply is an Error. A
+// character stands for a byte: a length counts bytes, and values are not always text.
 function parse(text, at = 0) {
     const end = text.indexOf('\r\n', at);
     if (end < 0) {
@@ -181,10 +182,11 @@ export class Redis {
         return new Promise((done, failed) => {
             const socket = net.connect(this.port, '127.0.0.1');
             let text = '';
+            socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error(`no reply in ${ANSWER_MS} ms`)));
             socket.on('error', failed);
             socket.on('close', () => failed(new Error('closed')));
             socket.on('data', (data) => {
-                text += data;
+                text += data.toString('latin1');
                 const replies = [];
                 for (let at = 0, item; at < text.length && (item = parse(text, at)); at = item.next) {
                     replies.push(item.value);
