@@ -16,6 +16,9 @@
 #define NGX_HTTP_TOOLGATE_BODY_SLICE  (256 * 1024)   /* taken in one turn */
 #define NGX_HTTP_TOOLGATE_REPLY_MAX   (16 * 1024 * 1024)
 
+#define NGX_HTTP_TOOLGATE_LIST_LIMIT      20         /* of a page */
+#define NGX_HTTP_TOOLGATE_LIST_LIMIT_MAX  100
+
 typedef struct ngx_http_toolgate_body_s  ngx_http_toolgate_body_t;
 
 /* The body is whole and valid JSON. Called from the request's handlers; whatever
@@ -58,6 +61,19 @@ typedef struct {
     const char  *param;
     const char  *message;         /* NULL: the code's own */
 } ngx_http_toolgate_fault_t;
+
+/* _query.c: a parameter of the URL, unescaped; NGX_DECLINED and an empty value: it is
+ * absent. */
+ngx_int_t ngx_http_toolgate_query_argument(ngx_http_request_t *r,
+    const char *name, ngx_str_t *value);
+/* "limit" of a page. NGX_DECLINED: *fault is set. */
+ngx_int_t ngx_http_toolgate_query_limit(ngx_http_request_t *r, ngx_uint_t *limit,
+    ngx_http_toolgate_fault_t *fault);
+/* The account that a request without a body is for: of the header X-Account-Id or
+ * "account_id", else the key's own. NGX_DECLINED: *fault is set. */
+ngx_int_t ngx_http_toolgate_query_account(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *account,
+    ngx_http_toolgate_fault_t *fault);
 
 /* _end_user.c: on whose behalf the body's request is made, as its token says; *out
  * is a new reference, or NULL for an anonymous one. NGX_DECLINED: *fault is set;

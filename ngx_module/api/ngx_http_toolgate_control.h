@@ -11,8 +11,6 @@
 
 
 #define NGX_HTTP_TOOLGATE_CONTROL_TRIES   20     /* of a change without If-Match */
-#define NGX_HTTP_TOOLGATE_LIST_LIMIT      20
-#define NGX_HTTP_TOOLGATE_LIST_LIMIT_MAX  100
 #define NGX_HTTP_TOOLGATE_LIST_BYTES_MAX  (8 * 1024 * 1024)   /* of a page's objects */
 #define NGX_HTTP_TOOLGATE_NAME_CHARS_MAX  64     /* of keys and the like */
 

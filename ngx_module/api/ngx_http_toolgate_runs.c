@@ -7,30 +7,20 @@
 #include "ngx_http_toolgate_run_record.h"
 
 
-#define NGX_HTTP_TOOLGATE_LIST_LIMIT      20
-#define NGX_HTTP_TOOLGATE_LIST_LIMIT_MAX  100
-#define NGX_HTTP_TOOLGATE_LABEL_MAX       64
-
 /* What is asked for, or what is wrong with it. */
 typedef struct {
     ngx_http_toolgate_run_key_t   key;
     ngx_str_t                     after;
     ngx_uint_t                    limit;
-    const char                   *code;
-    const char                   *param;
-    const char                   *message;
+    ngx_http_toolgate_fault_t     fault;
 } ngx_http_toolgate_steps_query_t;
 
 
 static ngx_int_t ngx_http_toolgate_steps_query(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_http_toolgate_steps_query_t *query);
-static ngx_int_t ngx_http_toolgate_steps_account(ngx_http_request_t *r,
-    ngx_http_toolgate_key_t *key, ngx_http_toolgate_steps_query_t *query);
 static ngx_int_t ngx_http_toolgate_steps_fault(
     ngx_http_toolgate_steps_query_t *query, const char *code, const char *param,
     const char *message);
-static ngx_int_t ngx_http_toolgate_steps_argument(ngx_http_request_t *r,
-    const char *name, ngx_str_t *value);
 static void ngx_http_toolgate_steps_page(void *data,
     ngx_http_toolgate_page_t *page);
 static ngx_int_t ngx_http_toolgate_steps_reply(ngx_http_request_t *r,
@@ -55,9 +45,9 @@ ngx_http_toolgate_run_steps(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     query.key.run.len = p - query.key.run.data;
 
     if (ngx_http_toolgate_steps_query(r, key, &query) != NGX_OK) {
-        return ngx_http_toolgate_reply_error(r, query.code ? query.code
-                                                           : "internal_error",
-                                             query.message, query.param);
+        return ngx_http_toolgate_reply_error(r, query.fault.code,
+                                             query.fault.message,
+                                             query.fault.param);
     }
 
     tmcf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
@@ -91,28 +81,16 @@ static ngx_int_t
 ngx_http_toolgate_steps_query(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     ngx_http_toolgate_steps_query_t *query)
 {
-    ngx_int_t  n;
-    ngx_str_t  limit;
+    query->key.project = key->project->name;
 
-    if (ngx_http_toolgate_steps_account(r, key, query) != NGX_OK) {
-        return NGX_ERROR;
+    if (ngx_http_toolgate_query_account(r, key, &query->key.account, &query->fault)
+        != NGX_OK
+        || ngx_http_toolgate_query_limit(r, &query->limit, &query->fault) != NGX_OK)
+    {
+        return NGX_DECLINED;
     }
 
-    query->limit = NGX_HTTP_TOOLGATE_LIST_LIMIT;
-
-    if (ngx_http_toolgate_steps_argument(r, "limit", &limit) == NGX_OK) {
-        n = ngx_atoi(limit.data, limit.len);
-
-        if (n < 1 || n > NGX_HTTP_TOOLGATE_LIST_LIMIT_MAX) {
-            return ngx_http_toolgate_steps_fault(query, "invalid_value", "limit",
-                                                 "\"limit\" is a number from 1 to "
-                                                 "100.");
-        }
-
-        query->limit = n;
-    }
-
-    if (ngx_http_toolgate_steps_argument(r, "after", &query->after) == NGX_OK
+    if (ngx_http_toolgate_query_argument(r, "after", &query->after) == NGX_OK
         && !tg_id_valid("step_", (tg_str_t) { query->after.len,
                                               (char *) query->after.data }))
     {
@@ -133,84 +111,14 @@ ngx_http_toolgate_steps_query(ngx_http_request_t *r, ngx_http_toolgate_key_t *ke
 
 
 static ngx_int_t
-ngx_http_toolgate_steps_account(ngx_http_request_t *r,
-    ngx_http_toolgate_key_t *key, ngx_http_toolgate_steps_query_t *query)
-{
-    tg_str_t     account;
-    ngx_str_t    header, argument, *named;
-    ngx_int_t    given;
-    const char  *code;
-
-    header = ngx_http_toolgate_request_header(r, "x-account-id");
-    given = ngx_http_toolgate_steps_argument(r, "account_id", &argument);
-
-    if (header.len && given == NGX_OK
-        && (header.len != argument.len
-            || ngx_memcmp(header.data, argument.data, header.len) != 0))
-    {
-        return ngx_http_toolgate_steps_fault(query, "invalid_value", "account_id",
-                                             "The parameter and the header "
-                                             "X-Account-Id differ.");
-    }
-
-    named = header.len ? &header : &argument;
-
-    code = ngx_http_toolgate_auth_account(key, (tg_str_t) { named->len,
-                                                      (char *) named->data },
-                                          header.len || given == NGX_OK, &account);
-    if (code) {
-        return ngx_http_toolgate_steps_fault(query, code, "account_id",
-                                             ngx_strcmp(code, "invalid_value") == 0
-                                             ? "\"account_id\" is a string of 1 "
-                                               "to 64 of [A-Za-z0-9_.:-]."
-                                             : NULL);
-    }
-
-    query->key.project = key->project->name;
-    query->key.account.data = (u_char *) account.data;
-    query->key.account.len = account.len;
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
 ngx_http_toolgate_steps_fault(ngx_http_toolgate_steps_query_t *query,
     const char *code, const char *param, const char *message)
 {
-    query->code = code;
-    query->param = param;
-    query->message = message;
+    query->fault.code = code;
+    query->fault.param = param;
+    query->fault.message = message;
 
-    return NGX_ERROR;
-}
-
-
-/* A parameter of the URL, unescaped; NGX_DECLINED and an empty value: absent. */
-static ngx_int_t
-ngx_http_toolgate_steps_argument(ngx_http_request_t *r, const char *name,
-    ngx_str_t *value)
-{
-    u_char     *src, *dst;
-    ngx_str_t   raw;
-
-    ngx_str_null(value);
-
-    if (ngx_http_arg(r, (u_char *) name, ngx_strlen(name), &raw) != NGX_OK) {
-        return NGX_DECLINED;
-    }
-
-    dst = ngx_pnalloc(r->pool, raw.len + 1);
-    if (dst == NULL) {
-        return NGX_DECLINED;
-    }
-
-    value->data = dst;
-    src = raw.data;
-    ngx_unescape_uri(&dst, &src, raw.len, 0);
-    value->len = dst - value->data;
-
-    return NGX_OK;
+    return NGX_DECLINED;
 }
 
 
