@@ -1,38 +1,23 @@
 /*
- * POST /v1/chat/completions: checks the request, finds the agent or the model,
- * and starts a run. What an agent needs of a request is in _chat_agent.c, how the
- * answer looks in _chat_face.c.
+ * POST /v1/chat/completions: checks what only chat requests have, and starts a run.
+ * What all runtime requests have is in _check.c, how the answer looks in
+ * _chat_face.c.
  */
 
 #include "ngx_http_toolgate_chat.h"
 
 
-#define NGX_HTTP_TOOLGATE_MODEL_NAME_MAX     128
-#define NGX_HTTP_TOOLGATE_ROLES_AHEAD        16
+#define NGX_HTTP_TOOLGATE_ROLES_AHEAD  16
 
 
 static void ngx_http_toolgate_chat_body(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body);
-static ngx_int_t ngx_http_toolgate_chat_fields(
-    ngx_http_toolgate_chat_check_t *c);
-static ngx_int_t ngx_http_toolgate_chat_messages(
-    ngx_http_toolgate_chat_check_t *c);
-static ngx_int_t ngx_http_toolgate_chat_role_fault(
-    ngx_http_toolgate_chat_check_t *c, const char *code, size_t i,
-    const char *message);
-static ngx_int_t ngx_http_toolgate_chat_later(ngx_http_toolgate_chat_check_t *c);
-static ngx_int_t ngx_http_toolgate_chat_end_user(
-    ngx_http_toolgate_chat_check_t *c);
-static ngx_int_t ngx_http_toolgate_chat_account(
-    ngx_http_toolgate_chat_check_t *c);
-static void ngx_http_toolgate_chat_start(ngx_http_toolgate_chat_check_t *c,
-    ngx_int_t rc);
-static ngx_int_t ngx_http_toolgate_chat_model(ngx_http_toolgate_chat_check_t *c);
-static void ngx_http_toolgate_chat_resolved(void *data,
-    ngx_http_toolgate_agent_t *agent, const char *code);
-static ngx_int_t ngx_http_toolgate_chat_answerer(
-    ngx_http_toolgate_chat_check_t *c, ngx_http_toolgate_agent_t *agent,
-    const char *code);
+static void ngx_http_toolgate_chat_start(ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_options(ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_messages(ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_role_fault(ngx_http_toolgate_check_t *c,
+    const char *code, size_t i, const char *message);
+static ngx_int_t ngx_http_toolgate_chat_agent(ngx_http_toolgate_check_t *c);
 
 
 ngx_int_t
@@ -46,217 +31,35 @@ ngx_http_toolgate_chat(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
 static void
 ngx_http_toolgate_chat_body(ngx_http_request_t *r, ngx_http_toolgate_body_t *body)
 {
-    ngx_int_t                        rc;
-    ngx_http_toolgate_chat_check_t  *c;
-
-    c = ngx_pcalloc(r->pool, sizeof(ngx_http_toolgate_chat_check_t));
-    if (c == NULL) {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
-
-    c->request = r;
-    c->body = body;
-    c->run = ngx_http_toolgate_run_create(r, body->key,
-                                          &ngx_http_toolgate_chat_face);
-
-    if (c->run == NULL) {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
-
-    c->run->prompt.body = body->data;
-    c->run->prompt.len = body->len;
-    c->run->prompt.cap = body->cap;
-    c->run->prompt.scan = body->scan;
-
-    rc = ngx_http_toolgate_chat_fields(c);
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_toolgate_chat_later(c);
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_toolgate_chat_end_user(c);
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_toolgate_chat_account(c);
-    }
-
-    if (rc == NGX_OK) {
-        rc = ngx_http_toolgate_chat_model(c);
-    }
-
-    if (rc != NGX_AGAIN) {
-        ngx_http_toolgate_chat_start(c, rc);
-    }
+    ngx_http_toolgate_check(r, body, &ngx_http_toolgate_chat_face,
+                            ngx_http_toolgate_chat_start);
 }
 
 
 /* The rest, once it is known who answers. */
 static void
-ngx_http_toolgate_chat_start(ngx_http_toolgate_chat_check_t *c, ngx_int_t rc)
+ngx_http_toolgate_chat_start(ngx_http_toolgate_check_t *c)
 {
-    ngx_http_request_t  *r = c->request;
-
-    if (rc != NGX_OK
+    if (ngx_http_toolgate_chat_options(c) != NGX_OK
         || ngx_http_toolgate_chat_messages(c) != NGX_OK
         || (!c->run->relay && ngx_http_toolgate_chat_agent(c) != NGX_OK))
     {
-        ngx_http_finalize_request(r,
-            ngx_http_toolgate_reply_error(r, c->code ? c->code : "internal_error",
-                                          c->message, c->param));
+        ngx_http_toolgate_check_refuse(c);
         return;
     }
 
-    /* from here on the run's: it may be done with it long before the request is */
-
-    c->body->scan = NULL;
-    c->body->data = NULL;
-    c->run->prompt.owned = 1;
-
+    ngx_http_toolgate_check_prompt(c);
     ngx_http_toolgate_run_start(c->run);
 }
 
 
-ngx_int_t
-ngx_http_toolgate_chat_fault(ngx_http_toolgate_chat_check_t *c, const char *code,
-    const char *param, const char *message)
-{
-    c->code = code;
-    c->message = message;
-
-    if (param && param != c->param) {
-        snprintf(c->param, sizeof(c->param), "%s", param);
-    }
-
-    return NGX_DECLINED;
-}
-
-
-const tg_scan_member_t *
-ngx_http_toolgate_chat_member(ngx_http_toolgate_chat_check_t *c, const char *key)
-{
-    const tg_scan_member_t  *member;
-
-    member = tg_scan_find(c->body->scan, (char *) c->body->data, key);
-
-    /* null is as good as absent in OpenAI's requests */
-
-    return (member && member->value.type != TG_SCAN_NULL) ? member : NULL;
-}
-
-
-ngx_int_t
-ngx_http_toolgate_chat_bool(ngx_http_toolgate_chat_check_t *c, const char *key,
-    ngx_uint_t *value)
-{
-    const tg_scan_member_t  *member;
-
-    *value = 0;
-    member = ngx_http_toolgate_chat_member(c, key);
-
-    if (member == NULL) {
-        return NGX_OK;
-    }
-
-    if (member->value.type != TG_SCAN_TRUE && member->value.type != TG_SCAN_FALSE)
-    {
-        return ngx_http_toolgate_chat_fault(c, "invalid_type", key,
-                                            "This field is true or false.");
-    }
-
-    *value = (member->value.type == TG_SCAN_TRUE);
-
-    return NGX_OK;
-}
-
-
-/* A small field as a tree; NULL with c->code unset when it is absent. */
-json_t *
-ngx_http_toolgate_chat_tree(ngx_http_toolgate_chat_check_t *c, const char *key,
-    size_t max)
-{
-    json_t                  *tree;
-    size_t                   len;
-    tg_json_error_t          error;
-    const tg_scan_member_t  *member;
-
-    member = ngx_http_toolgate_chat_member(c, key);
-
-    if (member == NULL) {
-        return NULL;
-    }
-
-    len = member->value.end - member->value.start;
-
-    if (len > max) {
-        (void) ngx_http_toolgate_chat_fault(c, "invalid_value", key,
-                                            "This field is too large.");
-        return NULL;
-    }
-
-    tree = tg_json_load((tg_str_t) { len, (char *) c->body->data
-                                          + member->value.start }, &error);
-
-    if (tree == NULL) {
-        (void) ngx_http_toolgate_chat_fault(c, "invalid_value", key,
-                                            error.reason);
-    }
-
-    return tree;
-}
-
-
 static ngx_int_t
-ngx_http_toolgate_chat_fields(ngx_http_toolgate_chat_check_t *c)
+ngx_http_toolgate_chat_options(ngx_http_toolgate_check_t *c)
 {
-    char                     name[NGX_HTTP_TOOLGATE_MODEL_NAME_MAX];
-    json_t                  *options, *usage;
-    ptrdiff_t                n;
-    ngx_uint_t               stream, actions;
-    const tg_scan_member_t  *member;
+    json_t  *options, *usage;
 
-    if (tg_scan_top_type(c->body->scan) != TG_SCAN_OBJECT) {
-        return ngx_http_toolgate_chat_fault(c, "invalid_type", NULL,
-                                            "The body is a JSON object.");
-    }
-
-    member = ngx_http_toolgate_chat_member(c, "model");
-
-    if (member == NULL) {
-        return ngx_http_toolgate_chat_fault(c, "missing_parameter", "model", NULL);
-    }
-
-    if (member->value.type != TG_SCAN_STRING) {
-        return ngx_http_toolgate_chat_fault(c, "invalid_type", "model",
-                                            "\"model\" is a string.");
-    }
-
-    n = tg_scan_string((char *) c->body->data, member->value, name, sizeof(name));
-
-    if (n <= 0) {
-        return ngx_http_toolgate_chat_fault(c, "model_not_found", "model", NULL);
-    }
-
-    c->run->prompt.model = ngx_http_toolgate_copy(c->request->pool,
-                                                  (tg_str_t) { (size_t) n, name });
-    if (c->run->prompt.model.data == NULL) {
-        return NGX_ERROR;
-    }
-
-    if (ngx_http_toolgate_chat_bool(c, "stream", &stream) != NGX_OK
-        || ngx_http_toolgate_chat_bool(c, "allow_actions", &actions) != NGX_OK)
-    {
-        return NGX_DECLINED;
-    }
-
-    c->run->prompt.stream = stream;
-    c->run->prompt.allow_actions = actions;
-
-    options = ngx_http_toolgate_chat_tree(c, "stream_options",
-                                          NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX);
+    options = ngx_http_toolgate_check_tree(c, "stream_options",
+                                           NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX);
     usage = json_object_get(options, "include_usage");
     c->run->prompt.include_usage = json_is_true(usage);
 
@@ -264,9 +67,10 @@ ngx_http_toolgate_chat_fields(ngx_http_toolgate_chat_check_t *c)
         && (!json_is_object(options)
             || (usage && !json_is_boolean(usage) && !json_is_null(usage))))
     {
-        (void) ngx_http_toolgate_chat_fault(c, "invalid_type",
-                                            "stream_options.include_usage",
-                                            "\"include_usage\" is true or false.");
+        (void) ngx_http_toolgate_check_fault(c, "invalid_type",
+                                             "stream_options.include_usage",
+                                             "\"include_usage\" is true or "
+                                             "false.");
     }
 
     json_decref(options);
@@ -276,7 +80,7 @@ ngx_http_toolgate_chat_fields(ngx_http_toolgate_chat_check_t *c)
 
 
 static ngx_int_t
-ngx_http_toolgate_chat_messages(ngx_http_toolgate_chat_check_t *c)
+ngx_http_toolgate_chat_messages(ngx_http_toolgate_check_t *c)
 {
     char                      role[16];
     size_t                    i, n;
@@ -288,24 +92,24 @@ ngx_http_toolgate_chat_messages(ngx_http_toolgate_chat_check_t *c)
         "system", "developer", "user", "assistant", "tool", "function", NULL
     };
 
-    member = ngx_http_toolgate_chat_member(c, "messages");
+    member = ngx_http_toolgate_check_member(c, "messages");
 
     if (member == NULL) {
-        return ngx_http_toolgate_chat_fault(c, "missing_parameter", "messages",
-                                            NULL);
+        return ngx_http_toolgate_check_fault(c, "missing_parameter", "messages",
+                                             NULL);
     }
 
     if (member->value.type != TG_SCAN_ARRAY) {
-        return ngx_http_toolgate_chat_fault(c, "invalid_type", "messages",
-                                            "\"messages\" is a list.");
+        return ngx_http_toolgate_check_fault(c, "invalid_type", "messages",
+                                             "\"messages\" is a list.");
     }
 
     n = tg_scan_message_count(c->body->scan);
 
     if (n == 0) {
-        return ngx_http_toolgate_chat_fault(c, "invalid_value", "messages",
-                                            "\"messages\" has at least one "
-                                            "message.");
+        return ngx_http_toolgate_check_fault(c, "invalid_value", "messages",
+                                             "\"messages\" has at least one "
+                                             "message.");
     }
 
     for (i = 0; i < n; i++) {
@@ -321,8 +125,8 @@ ngx_http_toolgate_chat_messages(ngx_http_toolgate_chat_check_t *c)
 
         if (message->whole.type != TG_SCAN_OBJECT) {
             snprintf(c->param, sizeof(c->param), "messages[%zu]", i);
-            return ngx_http_toolgate_chat_fault(c, "invalid_type", c->param,
-                                                "A message is an object.");
+            return ngx_http_toolgate_check_fault(c, "invalid_type", c->param,
+                                                 "A message is an object.");
         }
 
         if (message->role.type == TG_SCAN_NONE) {
@@ -356,156 +160,50 @@ ngx_http_toolgate_chat_messages(ngx_http_toolgate_chat_check_t *c)
 
 
 static ngx_int_t
-ngx_http_toolgate_chat_role_fault(ngx_http_toolgate_chat_check_t *c,
+ngx_http_toolgate_chat_role_fault(ngx_http_toolgate_check_t *c,
     const char *code, size_t i, const char *message)
 {
     snprintf(c->param, sizeof(c->param), "messages[%zu].role", i);
 
-    return ngx_http_toolgate_chat_fault(c, code, c->param, message);
-}
-
-
-/* Fields whose meaning this version could not keep: better no answer than one
- * that is given twice or to the wrong person. */
-static ngx_int_t
-ngx_http_toolgate_chat_later(ngx_http_toolgate_chat_check_t *c)
-{
-    ngx_uint_t  i;
-
-    static const char *const  fields[] = {
-        "session_id", "invocation_id", "if_busy", "test", NULL
-    };
-
-    for (i = 0; fields[i]; i++) {
-        if (ngx_http_toolgate_chat_member(c, fields[i])) {
-            return ngx_http_toolgate_chat_fault(c, "not_implemented", fields[i],
-                                                NULL);
-        }
-    }
-
-    return NGX_OK;
+    return ngx_http_toolgate_check_fault(c, code, c->param, message);
 }
 
 
 static ngx_int_t
-ngx_http_toolgate_chat_end_user(ngx_http_toolgate_chat_check_t *c)
+ngx_http_toolgate_chat_agent(ngx_http_toolgate_check_t *c)
 {
-    ngx_int_t                  rc;
-    ngx_http_toolgate_fault_t  fault;
+    ngx_uint_t               store;
+    const tg_scan_member_t  *n;
 
-    rc = ngx_http_toolgate_end_user(c->request, c->body, &c->run->end_user, &fault);
-
-    if (rc == NGX_DECLINED) {
-        return ngx_http_toolgate_chat_fault(c, fault.code, fault.param,
-                                            fault.message);
+    if (ngx_http_toolgate_check_bool(c, "store", &store) != NGX_OK) {
+        return NGX_DECLINED;
     }
 
-    return rc;
-}
+    c->run->prompt.store = store
+                           || ngx_http_toolgate_check_member(c, "store") == NULL;
 
+    n = ngx_http_toolgate_check_member(c, "n");
 
-static ngx_int_t
-ngx_http_toolgate_chat_account(ngx_http_toolgate_chat_check_t *c)
-{
-    char                     buf[65];
-    tg_str_t                 account;
-    ngx_str_t                header;
-    ptrdiff_t                n;
-    const char              *code;
-    const tg_scan_member_t  *member;
-
-    header = ngx_http_toolgate_request_header(c->request, "x-account-id");
-    member = ngx_http_toolgate_chat_member(c, "account_id");
-
-    account.data = (char *) header.data;
-    account.len = header.len;
-
-    if (member) {
-        n = tg_scan_string((char *) c->body->data, member->value, buf,
-                           sizeof(buf));
-
-        if (n < 0) {
-            return ngx_http_toolgate_chat_fault(c, "invalid_value", "account_id",
-                                                "\"account_id\" is a string of 1 "
-                                                "to 64 of [A-Za-z0-9_.:-].");
-        }
-
-        if (header.len && !tg_str_eq(account, (tg_str_t) { (size_t) n, buf })) {
-            return ngx_http_toolgate_chat_fault(c, "invalid_value", "account_id",
-                                                "The field and the header "
-                                                "X-Account-Id differ.");
-        }
-
-        account.data = buf;
-        account.len = (size_t) n;
+    if (n && (n->value.type != TG_SCAN_NUMBER
+              || n->value.end - n->value.start != 1
+              || c->body->data[n->value.start] != '1'))
+    {
+        return ngx_http_toolgate_check_fault(c, "invalid_value", "n",
+                                             "An agent gives one answer: \"n\" "
+                                             "is 1.");
     }
 
-    code = ngx_http_toolgate_auth_account(c->body->key, account,
-                                          member || header.len, &account);
-    if (code) {
-        return ngx_http_toolgate_chat_fault(c, code, "account_id",
-                                            ngx_strcmp(code, "invalid_value") == 0
-                                            ? "\"account_id\" is a string of 1 "
-                                              "to 64 of [A-Za-z0-9_.:-]."
-                                            : NULL);
+    if (ngx_http_toolgate_check_member(c, "functions")
+        || ngx_http_toolgate_check_member(c, "function_call"))
+    {
+        return ngx_http_toolgate_check_fault(c, "invalid_value", "functions",
+                                             "With an agent use \"tools\" "
+                                             "instead of \"functions\".");
     }
 
-    c->run->prompt.account = ngx_http_toolgate_copy(c->request->pool, account);
-
-    return c->run->prompt.account.data ? NGX_OK : NGX_ERROR;
-}
-
-
-/* An agent by name, id, name@draft or name@number; else a configured model. */
-static ngx_int_t
-ngx_http_toolgate_chat_model(ngx_http_toolgate_chat_check_t *c)
-{
-    ngx_int_t                   rc;
-    const char                 *code;
-    ngx_http_toolgate_agent_t  *agent;
-
-    rc = ngx_http_toolgate_agent_ref(c->request, c->run->project,
-                                     &c->run->prompt.model, &agent, &code,
-                                     ngx_http_toolgate_chat_resolved, c);
-
-    return rc == NGX_AGAIN ? rc : ngx_http_toolgate_chat_answerer(c, agent, code);
-}
-
-
-static void
-ngx_http_toolgate_chat_resolved(void *data, ngx_http_toolgate_agent_t *agent,
-    const char *code)
-{
-    ngx_http_toolgate_chat_check_t *c = data;
-
-    ngx_http_toolgate_chat_start(c,
-                                 ngx_http_toolgate_chat_answerer(c, agent, code));
-}
-
-
-static ngx_int_t
-ngx_http_toolgate_chat_answerer(ngx_http_toolgate_chat_check_t *c,
-    ngx_http_toolgate_agent_t *agent, const char *code)
-{
-    if (code) {
-        return ngx_http_toolgate_chat_fault(c, code, "model", NULL);
+    if (ngx_http_toolgate_chat_face_init(c->run) != NGX_OK) {
+        return NGX_ERROR;
     }
 
-    if (agent) {
-        c->run->agent = agent;
-        c->run->model = agent->own_model
-                        ? agent->own_model
-                        : ngx_http_toolgate_model_find(c->request, &agent->model);
-
-    } else {
-        c->run->relay = 1;
-        c->run->model = ngx_http_toolgate_model_find(c->request,
-                                                     &c->run->prompt.model);
-    }
-
-    if (c->run->model == NULL) {
-        return ngx_http_toolgate_chat_fault(c, "model_not_found", "model", NULL);
-    }
-
-    return NGX_OK;
+    return ngx_http_toolgate_check_agent(c);
 }

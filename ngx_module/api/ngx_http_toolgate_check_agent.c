@@ -1,72 +1,42 @@
 /*
- * What a chat request asks of an agent: which of its tools are offered in this
+ * What a request asks of an agent: which of its tools are offered in this
  * call, the caller's own tools beside them, and its variables.
  */
 
-#include "ngx_http_toolgate_chat.h"
+#include "ngx_http_toolgate_check.h"
 #include "ngx_http_toolgate_registry.h"
 
 
 #define NGX_HTTP_TOOLGATE_CALLER_TOOLS_MAX  (1024 * 1024)
 
 
-static ngx_int_t ngx_http_toolgate_chat_offered(
-    ngx_http_toolgate_chat_check_t *c);
-static ngx_int_t ngx_http_toolgate_chat_caller_tools(
-    ngx_http_toolgate_chat_check_t *c);
-static ngx_int_t ngx_http_toolgate_chat_variables(
-    ngx_http_toolgate_chat_check_t *c);
+static ngx_int_t ngx_http_toolgate_check_offered(
+    ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_check_caller_tools(
+    ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_check_variables(
+    ngx_http_toolgate_check_t *c);
 
 
 ngx_int_t
-ngx_http_toolgate_chat_agent(ngx_http_toolgate_chat_check_t *c)
+ngx_http_toolgate_check_agent(ngx_http_toolgate_check_t *c)
 {
-    ngx_uint_t               store;
-    const tg_scan_member_t  *n;
-
-    if (ngx_http_toolgate_chat_bool(c, "store", &store) != NGX_OK) {
-        return NGX_DECLINED;
-    }
-
-    c->run->prompt.store = store || ngx_http_toolgate_chat_member(c, "store") == NULL;
-
-    n = ngx_http_toolgate_chat_member(c, "n");
-
-    if (n && (n->value.type != TG_SCAN_NUMBER
-              || n->value.end - n->value.start != 1
-              || c->body->data[n->value.start] != '1'))
-    {
-        return ngx_http_toolgate_chat_fault(c, "invalid_value", "n",
-                                            "An agent gives one answer: \"n\" "
-                                            "is 1.");
-    }
-
-    if (ngx_http_toolgate_chat_member(c, "functions")
-        || ngx_http_toolgate_chat_member(c, "function_call"))
-    {
-        return ngx_http_toolgate_chat_fault(c, "invalid_value", "functions",
-                                            "With an agent use \"tools\" instead "
-                                            "of \"functions\".");
-    }
-
-    if (ngx_http_toolgate_run_for_agent(c->run) != NGX_OK
-        || ngx_http_toolgate_chat_face_init(c->run) != NGX_OK)
-    {
+    if (ngx_http_toolgate_run_for_agent(c->run) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (ngx_http_toolgate_chat_offered(c) != NGX_OK
-        || ngx_http_toolgate_chat_caller_tools(c) != NGX_OK)
+    if (ngx_http_toolgate_check_offered(c) != NGX_OK
+        || ngx_http_toolgate_check_caller_tools(c) != NGX_OK)
     {
         return NGX_DECLINED;
     }
 
-    return ngx_http_toolgate_chat_variables(c);
+    return ngx_http_toolgate_check_variables(c);
 }
 
 
 static ngx_int_t
-ngx_http_toolgate_chat_offered(ngx_http_toolgate_chat_check_t *c)
+ngx_http_toolgate_check_offered(ngx_http_toolgate_check_t *c)
 {
     bool                         enabled;
     ngx_uint_t                   i;
@@ -112,7 +82,7 @@ ngx_http_toolgate_chat_offered(ngx_http_toolgate_chat_check_t *c)
 /* The caller's tools keep their owner; a name that the agent has, too, would
  * have two. */
 static ngx_int_t
-ngx_http_toolgate_chat_caller_tools(ngx_http_toolgate_chat_check_t *c)
+ngx_http_toolgate_check_caller_tools(ngx_http_toolgate_check_t *c)
 {
     json_t                     *tool;
     size_t                      i, j;
@@ -120,15 +90,15 @@ ngx_http_toolgate_chat_caller_tools(ngx_http_toolgate_chat_check_t *c)
     ngx_http_toolgate_grant_t  *grant;
 
     c->run->prompt.tools =
-        ngx_http_toolgate_chat_tree(c, "tools",
+        ngx_http_toolgate_check_tree(c, "tools",
                                     NGX_HTTP_TOOLGATE_CALLER_TOOLS_MAX);
     if (c->code) {
         return NGX_DECLINED;
     }
 
     if (c->run->prompt.tools && !json_is_array(c->run->prompt.tools)) {
-        return ngx_http_toolgate_chat_fault(c, "invalid_type", "tools",
-                                            "\"tools\" is a list.");
+        return ngx_http_toolgate_check_fault(c, "invalid_type", "tools",
+                                             "\"tools\" is a list.");
     }
 
     grant = c->run->agent->grants.elts;
@@ -138,9 +108,9 @@ ngx_http_toolgate_chat_caller_tools(ngx_http_toolgate_chat_check_t *c)
         name = tg_json_get_string(json_object_get(tool, "function"), "name");
 
         if (name.len == 0) {
-            return ngx_http_toolgate_chat_fault(c, "invalid_value", c->param,
-                                                "A tool is of type \"function\" "
-                                                "and has a name.");
+            return ngx_http_toolgate_check_fault(c, "invalid_value", c->param,
+                                                 "A tool is of type \"function\" "
+                                                 "and has a name.");
         }
 
         for (j = 0; j < c->run->agent->grants.nelts; j++) {
@@ -148,8 +118,8 @@ ngx_http_toolgate_chat_caller_tools(ngx_http_toolgate_chat_check_t *c)
             own.len = grant[j].tool->name.len;
 
             if (tg_str_eq(name, own)) {
-                return ngx_http_toolgate_chat_fault(c, "tool_name_conflict",
-                                                    c->param, NULL);
+                return ngx_http_toolgate_check_fault(c, "tool_name_conflict",
+                                                     c->param, NULL);
             }
         }
     }
@@ -161,7 +131,7 @@ ngx_http_toolgate_chat_caller_tools(ngx_http_toolgate_chat_check_t *c)
 
 
 static ngx_int_t
-ngx_http_toolgate_chat_variables(ngx_http_toolgate_chat_check_t *c)
+ngx_http_toolgate_check_variables(ngx_http_toolgate_check_t *c)
 {
     json_t                   *value;
     const char               *key;
@@ -169,15 +139,15 @@ ngx_http_toolgate_chat_variables(ngx_http_toolgate_chat_check_t *c)
 
     run = c->run;
     run->prompt.variables =
-        ngx_http_toolgate_chat_tree(c, "variables",
+        ngx_http_toolgate_check_tree(c, "variables",
                                     NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX);
     if (c->code) {
         return NGX_DECLINED;
     }
 
     if (run->prompt.variables && !json_is_object(run->prompt.variables)) {
-        return ngx_http_toolgate_chat_fault(c, "invalid_type", "variables",
-                                            "\"variables\" is an object.");
+        return ngx_http_toolgate_check_fault(c, "invalid_type", "variables",
+                                             "\"variables\" is an object.");
     }
 
     run->variables = run->agent->variables
@@ -190,13 +160,13 @@ ngx_http_toolgate_chat_variables(ngx_http_toolgate_chat_check_t *c)
         snprintf(c->param, sizeof(c->param), "variables.%.40s", key);
 
         if (json_object_get(run->variables, key) == NULL) {
-            return ngx_http_toolgate_chat_fault(c, "unknown_variable", c->param,
-                                                NULL);
+            return ngx_http_toolgate_check_fault(c, "unknown_variable", c->param,
+                                                 NULL);
         }
 
         if (!json_is_string(value)) {
-            return ngx_http_toolgate_chat_fault(c, "invalid_type", c->param,
-                                                "A variable is a string.");
+            return ngx_http_toolgate_check_fault(c, "invalid_type", c->param,
+                                                 "A variable is a string.");
         }
 
         if (json_object_set(run->variables, key, value) != 0) {
