@@ -47,6 +47,20 @@ static ngx_command_t  ngx_http_toolgate_commands[] = {
       offsetof(ngx_http_toolgate_main_conf_t, retention),
       NULL },
 
+    { ngx_string("toolgate_max_history"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_toolgate_main_conf_t, max_history),
+      NULL },
+
+    { ngx_string("toolgate_segment_idle"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_sec_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_toolgate_main_conf_t, segment_idle),
+      NULL },
+
     { ngx_string("toolgate_helper"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_http_toolgate_helper,
@@ -229,6 +243,8 @@ ngx_http_toolgate_create_main_conf(ngx_conf_t *cf)
     /* bounded on what it decodes to */
     conf->client.accept_gzip = 1;
     conf->retention = NGX_CONF_UNSET;
+    conf->max_history = NGX_CONF_UNSET_SIZE;
+    conf->segment_idle = NGX_CONF_UNSET;
 
     if (ngx_array_init(&conf->allow, cf->pool, 4, sizeof(tg_netguard_allow_t))
         != NGX_OK
@@ -263,6 +279,25 @@ ngx_http_toolgate_init_main_conf(ngx_conf_t *cf, void *conf)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"toolgate_retention\" must be from 1s to 3650d");
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_conf_init_size_value(tmcf->max_history, NGX_HTTP_TOOLGATE_HISTORY_BYTES);
+    ngx_conf_init_value(tmcf->segment_idle, NGX_HTTP_TOOLGATE_SEGMENT_IDLE_S);
+
+    if (tmcf->max_history < NGX_HTTP_TOOLGATE_HISTORY_BYTES_MIN
+        || tmcf->max_history > NGX_HTTP_TOOLGATE_HISTORY_BYTES_MAX)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"toolgate_max_history\" must be from 4k to 16m");
+        return NGX_CONF_ERROR;
+    }
+
+    if (tmcf->segment_idle == 0
+        || tmcf->segment_idle > NGX_HTTP_TOOLGATE_SEGMENT_IDLE_MAX_S)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"toolgate_segment_idle\" must be from 1s to 365d");
         return NGX_CONF_ERROR;
     }
 

@@ -13,6 +13,7 @@
 #include "ngx_http_toolgate_compat.h"
 #include "ngx_http_toolgate_objects.h"
 #include "ngx_http_toolgate_run_record.h"
+#include "ngx_http_toolgate_sessions.h"
 #include "ngx_toolgate_client.h"
 #include "ngx_toolgate_redis.h"
 
@@ -33,7 +34,9 @@ typedef struct {
     ngx_array_t                    own;            /* of tg_netguard_own_t */
     ngx_array_t                    own_hosts;      /* of tg_str_t */
     ngx_array_t                    catalogs;       /* of ngx_str_t */
-    time_t                         retention;      /* of what is kept of runs */
+    time_t                         retention;      /* of runs and sessions */
+    size_t                         max_history;    /* of a session, in bytes */
+    time_t                         segment_idle;   /* a segment ends after */
     ngx_str_t                      admin_key;
     ngx_str_t                      master_key;     /* seals */
     ngx_str_t                      previous_key;   /* opens, too; "" = none */

@@ -310,3 +310,64 @@ toolgate_retention 3650d;
 --- request
 GET /x
 --- error_code: 204
+
+
+
+=== TEST 26: toolgate_max_history that is too small
+--- plain
+--- config
+location = /x { return 204; }
+--- http_config
+toolgate_max_history 4095;
+--- must_die
+--- error_log eval
+qr/\[emerg\].*"toolgate_max_history" must be from 4k to 16m/
+
+
+
+=== TEST 27: toolgate_max_history that is too large
+--- plain
+--- config
+location = /x { return 204; }
+--- http_config
+toolgate_max_history 16385k;
+--- must_die
+--- error_log eval
+qr/\[emerg\].*"toolgate_max_history" must be from 4k to 16m/
+
+
+
+=== TEST 28: toolgate_segment_idle of no time
+--- plain
+--- config
+location = /x { return 204; }
+--- http_config
+toolgate_segment_idle 0;
+--- must_die
+--- error_log eval
+qr/\[emerg\].*"toolgate_segment_idle" must be from 1s to 365d/
+
+
+
+=== TEST 29: toolgate_segment_idle of more than a year
+--- plain
+--- config
+location = /x { return 204; }
+--- http_config
+toolgate_segment_idle 366d;
+--- must_die
+--- error_log eval
+qr/\[emerg\].*"toolgate_segment_idle" must be from 1s to 365d/
+
+
+
+=== TEST 30: toolgate_max_history and toolgate_segment_idle at their bounds
+--- plain
+--- config
+location = /x { return 204; }
+--- http_config
+toolgate_max_history 4k;
+toolgate_segment_idle 365d;
+--- request
+GET /x
+--- error_code: 204

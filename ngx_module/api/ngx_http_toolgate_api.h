@@ -62,17 +62,32 @@ typedef struct {
     const char  *message;         /* NULL: the code's own */
 } ngx_http_toolgate_fault_t;
 
-/* _query.c: a parameter of the URL, unescaped; NGX_DECLINED and an empty value: it is
- * absent. */
+/*
+ * _query.c: what requests say in the same way, whatever they ask for. NGX_DECLINED:
+ * *fault is set.
+ */
+
+/* Sets it: NGX_DECLINED. param and message live as long as the request. */
+ngx_int_t ngx_http_toolgate_fault(ngx_http_toolgate_fault_t *fault,
+    const char *code, const char *param, const char *message);
+
+/* A parameter of the URL, unescaped; NGX_DECLINED and an empty value: absent. */
 ngx_int_t ngx_http_toolgate_query_argument(ngx_http_request_t *r,
     const char *name, ngx_str_t *value);
-/* "limit" of a page. NGX_DECLINED: *fault is set. */
-ngx_int_t ngx_http_toolgate_query_limit(ngx_http_request_t *r, ngx_uint_t *limit,
-    ngx_http_toolgate_fault_t *fault);
-/* The account that a request without a body is for: of the header X-Account-Id or
- * "account_id", else the key's own. NGX_DECLINED: *fault is set. */
+
+/* The account by header or by parameter of the URL; "" is the project's own. */
 ngx_int_t ngx_http_toolgate_query_account(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *account,
+    ngx_http_toolgate_fault_t *fault);
+
+/* The same by header or by field of the body, as a copy that ends in a zero byte.
+ * NGX_ERROR: out of memory. */
+ngx_int_t ngx_http_toolgate_body_account(ngx_http_request_t *r,
+    ngx_http_toolgate_body_t *body, ngx_str_t *account,
+    ngx_http_toolgate_fault_t *fault);
+
+/* How many objects of a list are wanted at most. */
+ngx_int_t ngx_http_toolgate_query_limit(ngx_http_request_t *r, ngx_uint_t *limit,
     ngx_http_toolgate_fault_t *fault);
 
 /* _end_user.c: on whose behalf the body's request is made, as its token says; *out
@@ -84,6 +99,11 @@ ngx_int_t ngx_http_toolgate_end_user(ngx_http_request_t *r,
 
 /* _body.c: reads and checks a JSON body while it arrives. */
 ngx_int_t ngx_http_toolgate_body_read(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_http_toolgate_body_done_pt done,
+    void *owner);
+
+/* The same for an endpoint that needs no body: none at all is as good as {}. */
+ngx_int_t ngx_http_toolgate_body_read_any(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_http_toolgate_body_done_pt done,
     void *owner);
 
@@ -118,6 +138,8 @@ ngx_int_t ngx_http_toolgate_chat(ngx_http_request_t *r,
 ngx_int_t ngx_http_toolgate_models(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_run_steps(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_sessions_api(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_signing_secret(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);

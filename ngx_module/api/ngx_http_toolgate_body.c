@@ -10,6 +10,9 @@
 #define NGX_HTTP_TOOLGATE_BODY_FIRST  (16 * 1024)    /* when no length is given */
 
 
+static ngx_http_toolgate_body_t *ngx_http_toolgate_body_new(
+    ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
+    ngx_http_toolgate_body_done_pt done, void *owner);
 static void ngx_http_toolgate_body_ready(ngx_http_request_t *r);
 static void ngx_http_toolgate_body_event(ngx_http_request_t *r);
 static void ngx_http_toolgate_body_slice(ngx_event_t *ev);
@@ -35,7 +38,6 @@ ngx_http_toolgate_body_read(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
 {
     off_t                          length;
     ngx_int_t                      rc;
-    ngx_pool_cleanup_t            *cln;
     ngx_http_toolgate_body_t      *body;
     ngx_http_toolgate_loc_conf_t  *tlcf;
 
@@ -60,26 +62,9 @@ ngx_http_toolgate_body_read(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
         return ngx_http_toolgate_reply_error(r, "request_too_large", NULL, NULL);
     }
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_toolgate_body_t));
-    if (cln == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
+    body = ngx_http_toolgate_body_new(r, key, done, owner);
 
-    body = cln->data;
-    ngx_memzero(body, sizeof(ngx_http_toolgate_body_t));
-    cln->handler = ngx_http_toolgate_body_cleanup;
-
-    body->request = r;
-    body->key = key;
-    body->done = done;
-    body->owner = owner;
-    body->max = tlcf->max_body;
-    body->slice.handler = ngx_http_toolgate_body_slice;
-    body->slice.data = body;
-    body->slice.log = r->connection->log;
-    body->scan = tg_scan_new();
-
-    if (body->scan == NULL
+    if (body == NULL
         || ngx_http_toolgate_body_room(r, body,
                                        length > 0 ? (size_t) length : 0) != NGX_OK)
     {
@@ -99,6 +84,73 @@ ngx_http_toolgate_body_read(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     }
 
     return NGX_DONE;
+}
+
+
+ngx_int_t
+ngx_http_toolgate_body_read_any(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
+    ngx_http_toolgate_body_done_pt done, void *owner)
+{
+    ngx_http_toolgate_body_t  *body;
+
+    static const char  none[] = "{}";
+
+    if (r->headers_in.content_length_n > 0 || r->headers_in.chunked || r != r->main) {
+        return ngx_http_toolgate_body_read(r, key, done, owner);
+    }
+
+    body = ngx_http_toolgate_body_new(r, key, done, owner);
+
+    if (body == NULL
+        || ngx_http_toolgate_body_room(r, body, sizeof(none) - 1) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    body->len = sizeof(none) - 1;
+    ngx_memcpy(body->data, none, body->len);
+
+    (void) tg_scan_feed(body->scan, none, body->len);
+
+    ngx_http_set_ctx(r, body, ngx_http_toolgate_module);
+    r->main->count++;
+
+    ngx_http_toolgate_body_finish(r, body);
+
+    return NGX_DONE;
+}
+
+
+static ngx_http_toolgate_body_t *
+ngx_http_toolgate_body_new(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
+    ngx_http_toolgate_body_done_pt done, void *owner)
+{
+    ngx_pool_cleanup_t            *cln;
+    ngx_http_toolgate_body_t      *body;
+    ngx_http_toolgate_loc_conf_t  *tlcf;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_toolgate_body_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    tlcf = ngx_http_get_module_loc_conf(r, ngx_http_toolgate_module);
+
+    body = cln->data;
+    ngx_memzero(body, sizeof(ngx_http_toolgate_body_t));
+    cln->handler = ngx_http_toolgate_body_cleanup;
+
+    body->request = r;
+    body->key = key;
+    body->done = done;
+    body->owner = owner;
+    body->max = tlcf->max_body;
+    body->slice.handler = ngx_http_toolgate_body_slice;
+    body->slice.data = body;
+    body->slice.log = r->connection->log;
+    body->scan = tg_scan_new();
+
+    return body->scan ? body : NULL;
 }
 
 

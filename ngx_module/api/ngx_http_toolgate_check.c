@@ -293,52 +293,18 @@ ngx_http_toolgate_check_end_user(ngx_http_toolgate_check_t *c)
 static ngx_int_t
 ngx_http_toolgate_check_account(ngx_http_toolgate_check_t *c)
 {
-    char                     buf[65];
-    tg_str_t                 account;
-    ngx_str_t                header;
-    ptrdiff_t                n;
-    const char              *code;
-    const tg_scan_member_t  *member;
+    ngx_int_t                  rc;
+    ngx_http_toolgate_fault_t  fault;
 
-    header = ngx_http_toolgate_request_header(c->request, "x-account-id");
-    member = ngx_http_toolgate_check_member(c, "account_id");
+    rc = ngx_http_toolgate_body_account(c->request, c->body, &c->run->prompt.account,
+                                        &fault);
 
-    account.data = (char *) header.data;
-    account.len = header.len;
-
-    if (member) {
-        n = tg_scan_string((char *) c->body->data, member->value, buf,
-                           sizeof(buf));
-
-        if (n < 0) {
-            return ngx_http_toolgate_check_fault(c, "invalid_value", "account_id",
-                                                 "\"account_id\" is a string of 1 "
-                                                 "to 64 of [A-Za-z0-9_.:-].");
-        }
-
-        if (header.len && !tg_str_eq(account, (tg_str_t) { (size_t) n, buf })) {
-            return ngx_http_toolgate_check_fault(c, "invalid_value", "account_id",
-                                                 "The field and the header "
-                                                 "X-Account-Id differ.");
-        }
-
-        account.data = buf;
-        account.len = (size_t) n;
+    if (rc == NGX_DECLINED) {
+        return ngx_http_toolgate_check_fault(c, fault.code, fault.param,
+                                             fault.message);
     }
 
-    code = ngx_http_toolgate_auth_account(c->body->key, account,
-                                          member || header.len, &account);
-    if (code) {
-        return ngx_http_toolgate_check_fault(c, code, "account_id",
-                                             ngx_strcmp(code, "invalid_value") == 0
-                                             ? "\"account_id\" is a string of 1 "
-                                               "to 64 of [A-Za-z0-9_.:-]."
-                                             : NULL);
-    }
-
-    c->run->prompt.account = ngx_http_toolgate_copy(c->request->pool, account);
-
-    return c->run->prompt.account.data ? NGX_OK : NGX_ERROR;
+    return rc;
 }
 
 

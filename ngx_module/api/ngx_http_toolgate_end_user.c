@@ -16,8 +16,6 @@ static ngx_int_t ngx_http_toolgate_end_user_field(ngx_http_toolgate_body_t *body
     ngx_http_toolgate_fault_t *fault);
 static ngx_int_t ngx_http_toolgate_end_user_verify(ngx_http_toolgate_body_t *body,
     tg_str_t token, json_t **out, ngx_http_toolgate_fault_t *fault);
-static ngx_int_t ngx_http_toolgate_end_user_fault(ngx_http_toolgate_fault_t *fault,
-    const char *code, const char *param, const char *message);
 
 
 ngx_int_t
@@ -55,7 +53,7 @@ ngx_http_toolgate_end_user(ngx_http_request_t *r, ngx_http_toolgate_body_t *body
     rc = ngx_http_toolgate_end_user_field(body, member, &field, &token, fault);
 
     if (rc == NGX_OK && header.data && !tg_str_eq(token, sent)) {
-        rc = ngx_http_toolgate_end_user_fault(fault, "invalid_value", "end_user",
+        rc = ngx_http_toolgate_fault(fault, "invalid_value", "end_user",
                                               "The field and the header "
                                               "X-End-User-Token differ.");
     }
@@ -84,7 +82,7 @@ ngx_http_toolgate_end_user_field(ngx_http_toolgate_body_t *body,
     len = member->value.end - member->value.start;
 
     if (len > NGX_HTTP_TOOLGATE_END_USER_MAX) {
-        return ngx_http_toolgate_end_user_fault(fault, "invalid_end_user_token",
+        return ngx_http_toolgate_fault(fault, "invalid_end_user_token",
                                                 "end_user",
                                                 tg_jwt_fault_text(TG_JWT_TOO_LONG));
     }
@@ -93,7 +91,7 @@ ngx_http_toolgate_end_user_field(ngx_http_toolgate_body_t *body,
                                             + member->value.start }, &error);
 
     if (!json_is_object(*field)) {
-        return ngx_http_toolgate_end_user_fault(fault, "invalid_type", "end_user",
+        return ngx_http_toolgate_fault(fault, "invalid_type", "end_user",
                                                 "\"end_user\" is an object: "
                                                 "{\"token\": \"…\"}.");
     }
@@ -101,12 +99,12 @@ ngx_http_toolgate_end_user_field(ngx_http_toolgate_body_t *body,
     value = json_object_get(*field, "token");
 
     if (value == NULL) {
-        return ngx_http_toolgate_end_user_fault(fault, "missing_parameter",
+        return ngx_http_toolgate_fault(fault, "missing_parameter",
                                                 "end_user.token", NULL);
     }
 
     if (!json_is_string(value)) {
-        return ngx_http_toolgate_end_user_fault(fault, "invalid_type",
+        return ngx_http_toolgate_fault(fault, "invalid_type",
                                                 "end_user.token",
                                                 "\"token\" is a string.");
     }
@@ -114,7 +112,7 @@ ngx_http_toolgate_end_user_field(ngx_http_toolgate_body_t *body,
     /* a name or an id beside the token would look as if it had been verified */
 
     if (json_object_size(*field) != 1) {
-        return ngx_http_toolgate_end_user_fault(fault, "invalid_value", "end_user",
+        return ngx_http_toolgate_fault(fault, "invalid_value", "end_user",
                                                 "\"end_user\" has nothing but its "
                                                 "token, which says who the user "
                                                 "is.");
@@ -141,21 +139,9 @@ ngx_http_toolgate_end_user_verify(ngx_http_toolgate_body_t *body, tg_str_t token
     rc = tg_jwt_verify(token, keys, count, ngx_time(), out, &why);
 
     if (rc == TG_E_INVALID) {
-        return ngx_http_toolgate_end_user_fault(fault, "invalid_end_user_token",
+        return ngx_http_toolgate_fault(fault, "invalid_end_user_token",
                                                 "end_user", tg_jwt_fault_text(why));
     }
 
     return rc == TG_OK ? NGX_OK : NGX_ERROR;
-}
-
-
-static ngx_int_t
-ngx_http_toolgate_end_user_fault(ngx_http_toolgate_fault_t *fault, const char *code,
-    const char *param, const char *message)
-{
-    fault->code = code;
-    fault->param = param;
-    fault->message = message;
-
-    return NGX_DECLINED;
 }

@@ -77,12 +77,20 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     { ngx_string("/v1/runs/*/steps"), 0, NGX_HTTP_GET, "GET",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_run_steps },
 
+    { ngx_string("/v1/sessions"), 0, NGX_HTTP_POST, "POST",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_sessions_api },
+
+    { ngx_string("/v1/sessions/*"), 0, NGX_HTTP_GET|NGX_HTTP_DELETE, "GET, DELETE",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_sessions_api },
+
+    { ngx_string("/v1/sessions/*/messages"), 0, NGX_HTTP_GET, "GET",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_sessions_api },
+
     ngx_http_toolgate_later("/v1/responses", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/embeddings", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/completions", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/moderations", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/runs", NGX_HTTP_TOOLGATE_SCOPE_RUN),
-    ngx_http_toolgate_later("/v1/sessions", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/approvals", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/agentengine/api/v1", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/toolsets", NGX_HTTP_TOOLGATE_SCOPE_TOOLS),

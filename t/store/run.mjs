@@ -7,3 +7,4 @@ build();
 await import('./counters.mjs');
 await import('./faults.mjs');
 await import('./limits.mjs');
+await import('./sessions.mjs');
