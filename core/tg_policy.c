@@ -81,6 +81,12 @@ static const tg_policy_text_t  tg_policy_texts[] = {
     { "policy_hook_failed",
       "It could not be checked whether this call is permitted, so it was not made. Say "
       "that it cannot be done right now." },
+    { "approval_rejected",
+      "A person was asked whether this call may be made, and has said no, so it was not "
+      "made. Do not try it again; say that it was not approved." },
+    { "approval_unavailable",
+      "This call needs the approval of a person, who cannot be asked here, so it was not "
+      "made. Continue without it, and do not say that it was done." },
     { "client_tool_failed",
       "The user's app could not carry out this tool. Say that it did not work, or try "
       "another way." }

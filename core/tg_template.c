@@ -11,6 +11,7 @@
 #include "tg_json.h"
 #include "tg_shape.h"
 #include "tg_template_parts.h"
+#include "tg_tool_name.h"
 
 
 
@@ -50,48 +51,18 @@ tg_define_known(tg_define_t *d, const json_t *object, const char *const *names,
 
 
 static bool
-tg_tool_name_valid(tg_str_t name)
-{
-    char    c;
-    size_t  i;
-
-    if (name.len == 0 || name.len > TG_TEMPLATE_TOOL_NAME || name.data[0] < 'a'
-        || name.data[0] > 'z')
-    {
-        return false;
-    }
-
-    for (i = 1; i < name.len; i++) {
-        c = name.data[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_')) {
-            return false;
-        }
-    }
-
-    return true;
-}
-
-
-static bool
 tg_define_name(tg_define_t *d, const json_t *tool)
 {
-    size_t                    i;
-    tg_str_t                  name = tg_json_get_string(tool, "name");
-    static const char *const  builtin[] = { "transfer_to_human", "create_ticket",
-        "flag_conversation", "search_knowledge" };
+    tg_str_t  name = tg_json_get_string(tool, "name");
 
-    if (!tg_tool_name_valid(name)) {
+    if (!tg_tool_name_valid(name, TG_TOOL_NAME_HTTP_MAX)) {
         return tg_define_fail(d, "invalid_tool_name",
             "a tool's name matches ^[a-z][a-z0-9_]{0,29}$", "/name", "");
     }
 
-    for (i = 0; i < sizeof(builtin) / sizeof(builtin[0]); i++) {
-
-        if (tg_str_eq(name, tg_str_of(builtin[i]))) {
-            return tg_define_fail(d, "tool_name_conflict",
-                "this is the name of a built-in tool", "/name", "");
-        }
+    if (tg_tool_name_builtin(name)) {
+        return tg_define_fail(d, "tool_name_conflict",
+            "this is the name of a built-in tool", "/name", "");
     }
 
     d->template->name = strndup(name.data, name.len);

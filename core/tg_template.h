@@ -19,7 +19,6 @@
 #define TG_TEMPLATE_MAX_PARAMETERS  8
 #define TG_TEMPLATE_MAX_HEADERS     32
 #define TG_TEMPLATE_TOKEN_CHARS     64
-#define TG_TEMPLATE_TOOL_NAME       30       /* [a-z][a-z0-9_]{0,29} */
 #define TG_TEMPLATE_DESCRIPTION     4000     /* code points */
 #define TG_TEMPLATE_BODY_MAX        (256 * 1024)
 #define TG_TEMPLATE_HEADER_MAX      4096
