@@ -24,6 +24,17 @@ static ngx_int_t ngx_http_toolgate_init_process(ngx_cycle_t *cycle);
 static void ngx_http_toolgate_exit_process(ngx_cycle_t *cycle);
 
 
+/* the words of tg_approval_mode_parse */
+static ngx_conf_enum_t  ngx_http_toolgate_approval_modes[] = {
+    { ngx_string("off"), TG_APPROVAL_OFF },
+    { ngx_string("full"), TG_APPROVAL_OFF },
+    { ngx_string("strict"), TG_APPROVAL_STRICT },
+    { ngx_string("risk"), TG_APPROVAL_STRICT },
+    { ngx_string("ask"), TG_APPROVAL_STRICT },
+    { ngx_null_string, 0 }
+};
+
+
 static ngx_command_t  ngx_http_toolgate_commands[] = {
 
     { ngx_string("toolgate_zone"),
@@ -89,6 +100,20 @@ static ngx_command_t  ngx_http_toolgate_commands[] = {
       offsetof(ngx_http_toolgate_main_conf_t, rotation_overlap),
       NULL },
 
+    { ngx_string("toolgate_approval_ttl"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_toolgate_main_conf_t, approval_ttl),
+      NULL },
+
+    { ngx_string("toolgate_tool_outputs_ttl"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_toolgate_main_conf_t, tool_outputs_ttl),
+      NULL },
+
     { ngx_string("toolgate_catalog"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_http_toolgate_catalog,
@@ -151,6 +176,13 @@ static ngx_command_t  ngx_http_toolgate_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
       NULL },
+
+    { ngx_string("toolgate_approval_mode"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_toolgate_loc_conf_t, approval_mode),
+      &ngx_http_toolgate_approval_modes },
 
     { ngx_string("toolgate_max_body"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -239,6 +271,8 @@ ngx_http_toolgate_create_main_conf(ngx_conf_t *cf)
     }
 
     conf->rotation_overlap = NGX_CONF_UNSET;
+    conf->approval_ttl = NGX_CONF_UNSET_MSEC;
+    conf->tool_outputs_ttl = NGX_CONF_UNSET_MSEC;
 
     /* bounded on what it decodes to */
     conf->client.accept_gzip = 1;
@@ -273,6 +307,19 @@ ngx_http_toolgate_init_main_conf(ngx_conf_t *cf, void *conf)
 
     ngx_conf_init_value(tmcf->rotation_overlap, NGX_HTTP_TOOLGATE_ROTATION_S);
     ngx_conf_init_value(tmcf->retention, NGX_HTTP_TOOLGATE_RETENTION_S);
+    ngx_conf_init_msec_value(tmcf->approval_ttl, NGX_HTTP_TOOLGATE_APPROVAL_TTL_MS);
+    ngx_conf_init_msec_value(tmcf->tool_outputs_ttl,
+                             NGX_HTTP_TOOLGATE_TOOL_OUTPUTS_TTL_MS);
+
+    if (tmcf->approval_ttl == 0 || tmcf->approval_ttl > NGX_HTTP_TOOLGATE_WAIT_MAX_MS
+        || tmcf->tool_outputs_ttl == 0
+        || tmcf->tool_outputs_ttl > NGX_HTTP_TOOLGATE_WAIT_MAX_MS)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"toolgate_approval_ttl\" and "
+                           "\"toolgate_tool_outputs_ttl\" must be from 1ms to 1d");
+        return NGX_CONF_ERROR;
+    }
 
     if (tmcf->retention == 0
         || tmcf->retention > NGX_HTTP_TOOLGATE_RETENTION_MAX_S)
@@ -348,6 +395,7 @@ ngx_http_toolgate_create_loc_conf(ngx_conf_t *cf)
         return NULL;
     }
 
+    conf->approval_mode = NGX_CONF_UNSET_UINT;
     conf->max_body = NGX_CONF_UNSET_SIZE;
     conf->sse_ping = NGX_CONF_UNSET_MSEC;
     conf->run_timeout = NGX_CONF_UNSET_MSEC;
@@ -364,6 +412,8 @@ ngx_http_toolgate_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_http_core_loc_conf_t  *clcf;
 
+    ngx_conf_merge_uint_value(conf->approval_mode, prev->approval_mode,
+                              TG_APPROVAL_OFF);
     ngx_conf_merge_size_value(conf->max_body, prev->max_body,
                               NGX_HTTP_TOOLGATE_MAX_BODY);
     ngx_conf_merge_msec_value(conf->sse_ping, prev->sse_ping,

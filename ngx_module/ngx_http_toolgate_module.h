@@ -24,6 +24,9 @@
 #define NGX_HTTP_TOOLGATE_SSE_PING_MS     15000
 #define NGX_HTTP_TOOLGATE_RUN_TIMEOUT_MS  600000
 #define NGX_HTTP_TOOLGATE_ROTATION_S      86400
+#define NGX_HTTP_TOOLGATE_APPROVAL_TTL_MS      600000
+#define NGX_HTTP_TOOLGATE_TOOL_OUTPUTS_TTL_MS  600000
+#define NGX_HTTP_TOOLGATE_WAIT_MAX_MS          86400000   /* of both */
 
 typedef struct {
     ngx_toolgate_redis_conf_t     *redis;          /* NULL: none configured */
@@ -44,6 +47,8 @@ typedef struct {
     ngx_http_toolgate_objects_t    objects;
     ngx_http_toolgate_catalog_conf_t  catalog;     /* for building objects */
     time_t                         rotation_overlap;  /* of signing secrets */
+    ngx_msec_t                     approval_ttl;      /* until it has to be given */
+    ngx_msec_t                     tool_outputs_ttl;  /* the same of a client's */
     ngx_int_t                      request_id;     /* index of the variable */
     ngx_str_t                      limit_file;     /* of the first toolgate_limit */
     ngx_uint_t                     limit_line;     /* 0: there is none */
@@ -64,6 +69,7 @@ typedef struct {
     size_t                         max_body;
     ngx_msec_t                     sse_ping;
     ngx_msec_t                     run_timeout;
+    ngx_uint_t                     approval_mode;   /* tg_approval_mode_e */
     ngx_array_t                   *limits;   /* of limit_conf_t; NULL: none */
 } ngx_http_toolgate_loc_conf_t;
 

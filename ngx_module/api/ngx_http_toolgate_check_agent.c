@@ -16,6 +16,10 @@ static ngx_int_t ngx_http_toolgate_check_caller_tools(
     ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_check_variables(
     ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_check_metadata(
+    ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_check_approval(
+    ngx_http_toolgate_check_t *c, json_t *own);
 
 
 ngx_int_t
@@ -26,6 +30,7 @@ ngx_http_toolgate_check_agent(ngx_http_toolgate_check_t *c)
     }
 
     if (ngx_http_toolgate_check_offered(c) != NGX_OK
+        || ngx_http_toolgate_check_metadata(c) != NGX_OK
         || ngx_http_toolgate_check_caller_tools(c) != NGX_OK)
     {
         return NGX_DECLINED;
@@ -61,7 +66,8 @@ ngx_http_toolgate_check_offered(ngx_http_toolgate_check_t *c)
     grant = agent->grants.elts;
 
     for (i = 0; i < agent->grants.nelts; i++) {
-        if (!ngx_http_toolgate_tool_switch(c->run->project, grant[i].tool)
+        if (grant[i].tool->kind == NGX_HTTP_TOOLGATE_TOOL_CLIENT
+            || !ngx_http_toolgate_tool_switch(c->run->project, grant[i].tool)
             || !tg_policy_offered(&segment, grant[i].tool->effect))
         {
             continue;
@@ -74,6 +80,67 @@ ngx_http_toolgate_check_offered(ngx_http_toolgate_check_t *c)
 
         *slot = &grant[i];
     }
+
+    return NGX_OK;
+}
+
+
+/* "metadata" is the caller's own, but for the member that is named after us. */
+static ngx_int_t
+ngx_http_toolgate_check_metadata(ngx_http_toolgate_check_t *c)
+{
+    json_t     *metadata;
+    ngx_int_t   rc;
+
+    metadata = ngx_http_toolgate_check_tree(c, "metadata",
+                                            NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX);
+    if (c->code) {
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_toolgate_check_approval(c, json_object_get(metadata,
+                                                             "agentengine"));
+    json_decref(metadata);
+
+    return rc;
+}
+
+
+/* The strictest of server, agent and request holds. */
+static ngx_int_t
+ngx_http_toolgate_check_approval(ngx_http_toolgate_check_t *c, json_t *own)
+{
+    json_t                   *value;
+    tg_str_t                  text;
+    tg_approval_mode_e        asked;
+    ngx_http_toolgate_run_t  *run;
+
+    run = c->run;
+    run->approval_mode = ngx_max((tg_approval_mode_e) run->location->approval_mode,
+                                 run->agent->approval_mode);
+
+    if (own && !json_is_object(own)) {
+        return ngx_http_toolgate_check_fault(c, "invalid_type",
+                                             "metadata.agentengine",
+                                             "\"agentengine\" is an object.");
+    }
+
+    value = json_object_get(own, "tool_approval_mode");
+
+    if (value == NULL || json_is_null(value)) {
+        return NGX_OK;
+    }
+
+    text = tg_json_get_string(own, "tool_approval_mode");
+
+    if (!tg_approval_mode_parse(text, &asked)) {
+        return ngx_http_toolgate_check_fault(c, "invalid_value",
+                                             "metadata.agentengine.tool_approval_mode",
+                                             "This is off, full, strict, risk or "
+                                             "ask.");
+    }
+
+    run->approval_mode = ngx_max(run->approval_mode, asked);
 
     return NGX_OK;
 }

@@ -81,6 +81,13 @@ ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call)
             return;
         }
 
+        if (ngx_http_toolgate_call_gated(call)) {
+            call->verdict.allowed = false;
+            call->verdict.code = "approval_unavailable";
+            ngx_http_toolgate_call_refuse(call, "approval_unavailable");
+            return;
+        }
+
         call->state = NGX_HTTP_TOOLGATE_CALL_RUNNING;
         ngx_http_toolgate_call_run(call);
         return;

@@ -168,6 +168,7 @@ ngx_http_toolgate_call_owner(ngx_http_toolgate_run_t *run,
         if (tg_str_eq(name, own)) {
             call->tool = grant[i]->tool;
             call->hours_only = grant[i]->hours_only;
+            call->approve = grant[i]->approve;
             return;
         }
     }
@@ -226,6 +227,10 @@ ngx_http_toolgate_call_arguments(ngx_http_toolgate_call_t *call,
         if (tg_template_fold_digits(call->args) != TG_OK) {
             return NGX_ERROR;
         }
+    }
+
+    if (call->tool->kind == NGX_HTTP_TOOLGATE_TOOL_HELPER) {
+        tg_approval_strip(call->args);
     }
 
     valid = tg_schema_validate(call->tool->schema, call->args, &errors);

@@ -121,6 +121,7 @@ typedef struct {
     ngx_msec_t                      started;
     ngx_msec_t                      ended;
     unsigned                        caller_owned:1;
+    unsigned                        approve:1;      /* as the grant says */
     unsigned                        unknown_before:1;  /* the same call's outcome */
 } ngx_http_toolgate_call_t;
 
@@ -184,6 +185,7 @@ struct ngx_http_toolgate_run_s {
     /* of an agent's run */
     ngx_http_toolgate_agent_t      *agent;
     ngx_array_t                     offered;        /* of grant_t * */
+    tg_approval_mode_e              approval_mode;
     json_t                         *variables;
     ngx_uint_t                      round;          /* rounds that had calls */
     unsigned                        final:1;        /* tools are off in this turn */
@@ -262,6 +264,9 @@ void ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call);
 void ngx_http_toolgate_calls_from_event(ngx_http_toolgate_run_t *run);
 /* Says of one that has not ended that the run was ended before. */
 void ngx_http_toolgate_call_cancelled(ngx_http_toolgate_call_t *call);
+
+/* _gate.c: whether a call that the policy allows waits for a person. */
+ngx_uint_t ngx_http_toolgate_call_gated(ngx_http_toolgate_call_t *call);
 
 /* _call_count.c: asks the store for all calls that are to be counted and were not
  * asked for yet; nothing while the calls of a round are being gathered. */

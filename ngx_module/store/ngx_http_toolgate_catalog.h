@@ -80,6 +80,11 @@ ngx_http_toolgate_tool_t *ngx_http_toolgate_catalog_tool(
 ngx_http_toolgate_agent_t *ngx_http_toolgate_catalog_agent(
     ngx_http_toolgate_catalog_t *cat, json_t *value, const char *base);
 
+/* An empty tool of zeroed memory; its schema, template, parameters and doc are given
+ * back with cat->pool. NULL: out of memory. */
+ngx_http_toolgate_tool_t *ngx_http_toolgate_catalog_new_tool(
+    ngx_http_toolgate_catalog_t *cat, ngx_http_toolgate_tool_kind_e kind);
+
 /* Sets the agent's model from "model" of its object. */
 ngx_int_t ngx_http_toolgate_catalog_model(ngx_http_toolgate_catalog_t *cat,
     json_t *value, const char *base, ngx_http_toolgate_agent_t *agent);
@@ -111,8 +116,16 @@ ngx_uint_t ngx_http_toolgate_secret_name_valid(ngx_str_t *name);
 /* Makes the key of "toolgate_admin_key" in the project "default". */
 ngx_int_t ngx_http_toolgate_catalog_admin_key(ngx_http_toolgate_catalog_t *cat);
 
-/* Grants what "toolset" of an agent names. */
+/* Grants what "toolset" of an agent names, and reads how its calls are approved. */
 ngx_int_t ngx_http_toolgate_agent_toolset(ngx_http_toolgate_catalog_t *cat,
+    json_t *toolset, const char *base, ngx_http_toolgate_agent_t *agent);
+
+/* Builds and grants the agent's client tools, a list or NULL. */
+ngx_int_t ngx_http_toolgate_agent_client(ngx_http_toolgate_catalog_t *cat,
+    json_t *client, const char *base, ngx_http_toolgate_agent_t *agent);
+
+/* Marks the grants that "require_approval" of its toolset names; after all are there. */
+ngx_int_t ngx_http_toolgate_agent_named(ngx_http_toolgate_catalog_t *cat,
     json_t *toolset, const char *base, ngx_http_toolgate_agent_t *agent);
 
 /* "business_hours" of an agent's value, when it has them. */

@@ -301,8 +301,9 @@ ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat, json_t *tools,
     const char *base, ngx_http_toolgate_agent_t *agent)
 {
     char         pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
+    size_t       i;
     json_t      *value, *client, *http;
-    ngx_uint_t   i, enabled, anonymous;
+    ngx_uint_t   enabled, anonymous;
 
     enabled = 1;
     anonymous = 0;
@@ -340,13 +341,6 @@ ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat, json_t *tools,
         agent->max_rounds = (ngx_uint_t) json_integer_value(value);
     }
 
-    if (json_array_size(client) != 0) {
-        return ngx_http_toolgate_catalog_fault(cat, pointer, "client",
-                                               "not_implemented",
-                                               "client tools are not part of "
-                                               "this version");
-    }
-
     if (ngx_http_toolgate_agent_builtin(cat, json_object_get(tools, "builtin"),
                                         pointer, agent) != NGX_OK
         || ngx_http_toolgate_agent_toolset(cat, json_object_get(tools, "toolset"),
@@ -355,14 +349,21 @@ ngx_http_toolgate_agent_tools(ngx_http_toolgate_catalog_t *cat, json_t *tools,
         return NGX_ERROR;
     }
 
-    for (i = 0; i < json_array_size(http); i++) {
-        ngx_http_toolgate_catalog_at(pointer, "%s/tools/http/%u", base, (unsigned) i);
+    json_array_foreach(http, i, value) {
+        ngx_http_toolgate_catalog_at(pointer, "%s/tools/http/%zu", base, i);
 
-        if (ngx_http_toolgate_agent_http(cat, json_array_get(http, i), pointer,
-                                         agent) != NGX_OK)
-        {
+        if (ngx_http_toolgate_agent_http(cat, value, pointer, agent) != NGX_OK) {
             return NGX_ERROR;
         }
+    }
+
+    ngx_http_toolgate_catalog_at(pointer, "%s/tools", base);
+
+    if (ngx_http_toolgate_agent_client(cat, client, pointer, agent) != NGX_OK
+        || ngx_http_toolgate_agent_named(cat, json_object_get(tools, "toolset"),
+                                         pointer, agent) != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     ngx_qsort(agent->grants.elts, agent->grants.nelts,
@@ -512,6 +513,7 @@ ngx_http_toolgate_agent_grant(ngx_http_toolgate_catalog_t *cat,
 
     grant->tool = tool;
     grant->hours_only = hours_only;
+    grant->approve = 0;
 
     return ngx_http_toolgate_definition(cat->pool, tool, text,
                                         &grant->definition);

@@ -17,21 +17,13 @@ ngx_http_toolgate_tool_t *
 ngx_http_toolgate_catalog_tool(ngx_http_toolgate_catalog_t *cat, json_t *value,
     const char *base)
 {
-    ngx_pool_cleanup_t        *cln;
     ngx_http_toolgate_tool_t  *tool;
 
-    cln = ngx_pool_cleanup_add(cat->pool, 0);
-    tool = ngx_pcalloc(cat->pool, sizeof(ngx_http_toolgate_tool_t));
+    tool = ngx_http_toolgate_catalog_new_tool(cat, NGX_HTTP_TOOLGATE_TOOL_HTTP);
 
-    if (cln == NULL || tool == NULL) {
-        return NULL;
-    }
-
-    cln->handler = ngx_http_toolgate_tool_cleanup;
-    cln->data = tool;
-    tool->kind = NGX_HTTP_TOOLGATE_TOOL_HTTP;
-
-    if (ngx_http_toolgate_tool_compile(cat, value, base, tool) != NGX_OK) {
+    if (tool == NULL
+        || ngx_http_toolgate_tool_compile(cat, value, base, tool) != NGX_OK)
+    {
         return NULL;
     }
 
@@ -46,6 +38,28 @@ ngx_http_toolgate_catalog_tool(ngx_http_toolgate_catalog_t *cat, json_t *value,
     }
 
     ngx_http_toolgate_tool_facts(cat, tool);
+
+    return tool;
+}
+
+
+ngx_http_toolgate_tool_t *
+ngx_http_toolgate_catalog_new_tool(ngx_http_toolgate_catalog_t *cat,
+    ngx_http_toolgate_tool_kind_e kind)
+{
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_toolgate_tool_t  *tool;
+
+    cln = ngx_pool_cleanup_add(cat->pool, 0);
+    tool = ngx_pcalloc(cat->pool, sizeof(ngx_http_toolgate_tool_t));
+
+    if (cln == NULL || tool == NULL) {
+        return NULL;
+    }
+
+    cln->handler = ngx_http_toolgate_tool_cleanup;
+    cln->data = tool;
+    tool->kind = kind;
 
     return tool;
 }

@@ -5,8 +5,12 @@
 
 #include "ngx_http_toolgate_catalog.h"
 
+#include "tg_tool_name.h"
 
-static ngx_int_t ngx_http_toolgate_agent_approval(u_char *mode);
+
+static ngx_int_t ngx_http_toolgate_agent_approval(
+    ngx_http_toolgate_catalog_t *cat, json_t *toolset, const char *base,
+    ngx_http_toolgate_agent_t *agent);
 static ngx_int_t ngx_http_toolgate_agent_include(
     ngx_http_toolgate_catalog_t *cat, const char *token, const char *base,
     ngx_http_toolgate_agent_t *agent);
@@ -47,10 +51,8 @@ ngx_http_toolgate_agent_toolset(ngx_http_toolgate_catalog_t *cat, json_t *toolse
     const char *base, ngx_http_toolgate_agent_t *agent)
 {
     char        pointer[NGX_HTTP_TOOLGATE_POINTER_MAX], *list, *word, *save;
-    json_t     *include, *item, *names;
+    json_t     *include, *item;
     size_t      i;
-    ngx_int_t   gated;
-    ngx_str_t   mode;
 
     if (toolset == NULL) {
         return NGX_OK;
@@ -60,32 +62,9 @@ ngx_http_toolgate_agent_toolset(ngx_http_toolgate_catalog_t *cat, json_t *toolse
 
     if (ngx_http_toolgate_catalog_known(cat, toolset, pointer,
                                         ngx_http_toolgate_toolset_keys) != NGX_OK
-        || ngx_http_toolgate_catalog_string(cat, toolset, pointer,
-                                            "approval_mode", 0, &mode) != NGX_OK)
+        || ngx_http_toolgate_agent_approval(cat, toolset, pointer, agent) != NGX_OK)
     {
         return NGX_ERROR;
-    }
-
-    gated = ngx_http_toolgate_agent_approval(mode.data);
-
-    if (gated == NGX_ERROR) {
-        return ngx_http_toolgate_catalog_fault(cat, pointer, "approval_mode",
-                                               "invalid_value",
-                                               "this is off, full, strict, risk "
-                                               "or ask");
-    }
-
-    if (ngx_http_toolgate_catalog_array(cat, toolset, pointer, "require_approval",
-                                        &names) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    if (gated == NGX_DECLINED || json_array_size(names) != 0) {
-        return ngx_http_toolgate_catalog_error(cat, pointer, "not_implemented",
-                                               "approvals are not part of this "
-                                               "version: \"approval_mode\" can "
-                                               "only be \"off\"");
     }
 
     include = json_object_get(toolset, "include");
@@ -129,23 +108,90 @@ ngx_http_toolgate_agent_toolset(ngx_http_toolgate_catalog_t *cat, json_t *toolse
 }
 
 
-/* NGX_OK: nothing is gated; NGX_DECLINED: something would be; NGX_ERROR: no mode. */
 static ngx_int_t
-ngx_http_toolgate_agent_approval(u_char *mode)
+ngx_http_toolgate_agent_approval(ngx_http_toolgate_catalog_t *cat, json_t *toolset,
+    const char *base, ngx_http_toolgate_agent_t *agent)
 {
-    if (mode == NULL || ngx_strcmp(mode, "off") == 0
-        || ngx_strcmp(mode, "full") == 0)
+    ngx_str_t  mode;
+
+    if (ngx_http_toolgate_catalog_string(cat, toolset, base, "approval_mode", 0,
+                                         &mode) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    agent->approval_mode = TG_APPROVAL_OFF;
+
+    if (mode.data == NULL
+        || tg_approval_mode_parse((tg_str_t) { mode.len, (char *) mode.data },
+                                  &agent->approval_mode))
     {
         return NGX_OK;
     }
 
-    if (ngx_strcmp(mode, "strict") == 0 || ngx_strcmp(mode, "risk") == 0
-        || ngx_strcmp(mode, "ask") == 0)
+    return ngx_http_toolgate_catalog_fault(cat, base, "approval_mode",
+                                           "invalid_value",
+                                           "this is off, full, strict, risk or ask");
+}
+
+
+ngx_int_t
+ngx_http_toolgate_agent_named(ngx_http_toolgate_catalog_t *cat, json_t *toolset,
+    const char *base, ngx_http_toolgate_agent_t *agent)
+{
+    char                        pointer[NGX_HTTP_TOOLGATE_POINTER_MAX];
+    size_t                      i;
+    json_t                     *names, *value;
+    tg_str_t                    name, own;
+    ngx_uint_t                  j, known;
+    ngx_http_toolgate_grant_t  *grant;
+
+    ngx_http_toolgate_catalog_at(pointer, "%s/toolset", base);
+
+    if (ngx_http_toolgate_catalog_array(cat, toolset, pointer, "require_approval",
+                                        &names) != NGX_OK)
     {
-        return NGX_DECLINED;
+        return NGX_ERROR;
     }
 
-    return NGX_ERROR;
+    grant = agent->grants.elts;
+
+    json_array_foreach(names, i, value) {
+        ngx_http_toolgate_catalog_at(pointer, "%s/toolset/require_approval/%zu",
+                                     base, i);
+
+        if (!json_is_string(value)) {
+            return ngx_http_toolgate_catalog_error(cat, pointer, "invalid_type",
+                                                   "this is the name of a tool");
+        }
+
+        name.data = json_string_value(value);
+        name.len = json_string_length(value);
+
+        /* tools that are not built yet may be named ahead */
+
+        known = tg_approval_tool(name) || tg_tool_name_builtin(name);
+
+        for (j = 0; j < agent->grants.nelts; j++) {
+            own.data = (char *) grant[j].tool->name.data;
+            own.len = grant[j].tool->name.len;
+
+            if (tg_str_eq(name, own)) {
+                grant[j].approve = 1;
+                known = 1;
+            }
+        }
+
+        /* a name that is mistyped would gate nothing */
+
+        if (!known) {
+            return ngx_http_toolgate_catalog_error(cat, pointer, "invalid_value",
+                                                   "the agent has no tool of this "
+                                                   "name");
+        }
+    }
+
+    return NGX_OK;
 }
 
 

@@ -11,6 +11,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "tg_approval.h"
 #include "tg_hours.h"
 #include "tg_ids.h"
 #include "tg_jwt.h"
@@ -45,7 +46,8 @@ typedef enum {
 
 typedef enum {
     NGX_HTTP_TOOLGATE_TOOL_HTTP = 0,
-    NGX_HTTP_TOOLGATE_TOOL_HELPER
+    NGX_HTTP_TOOLGATE_TOOL_HELPER,
+    NGX_HTTP_TOOLGATE_TOOL_CLIENT            /* run by the caller's app */
 } ngx_http_toolgate_tool_kind_e;
 
 typedef struct {
@@ -97,6 +99,7 @@ typedef struct {
     ngx_http_toolgate_tool_t      *tool;
     ngx_str_t                      definition;     /* JSON for the "tools" list */
     unsigned                       hours_only:1;   /* in business hours only */
+    unsigned                       approve:1;      /* each call, in every mode */
 } ngx_http_toolgate_grant_t;
 
 typedef struct {
@@ -109,6 +112,7 @@ typedef struct {
     ngx_uint_t                     version;
     ngx_uint_t                     max_rounds;
     ngx_array_t                    grants;         /* sorted by name */
+    tg_approval_mode_e             approval_mode;
     tg_hours_t                    *hours;          /* NULL: always open */
     json_t                        *doc;            /* as defined */
     ngx_pool_t                    *pool;           /* its own, or NULL: never freed */

@@ -74,7 +74,7 @@ extern const ngx_http_toolgate_tool_ops_t  ngx_http_toolgate_http_tool_ops;
 extern const ngx_http_toolgate_tool_ops_t  ngx_http_toolgate_helper_tool_ops;
 
 
-/* The table of a kind. */
+/* The table of a kind; NULL for one that runs elsewhere. */
 static inline const ngx_http_toolgate_tool_ops_t *
 ngx_http_toolgate_tool_ops(ngx_http_toolgate_tool_kind_e kind)
 {
@@ -85,6 +85,9 @@ ngx_http_toolgate_tool_ops(ngx_http_toolgate_tool_kind_e kind)
 
     case NGX_HTTP_TOOLGATE_TOOL_HELPER:
         return &ngx_http_toolgate_helper_tool_ops;
+
+    case NGX_HTTP_TOOLGATE_TOOL_CLIENT:
+        break;
     }
 
     return NULL;
