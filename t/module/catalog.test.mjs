@@ -30,6 +30,7 @@ const tool = (more = {}, config = {}) => ({
 });
 const props = (properties, more = {}) => ({ parameters: { type: 'object', properties, ...more } });
 const agent = (more = {}, tools) => ({ name: 'a', model: 'm', ...more, ...(tools === undefined ? {} : { tools }) });
+const clients = (...client) => ({ agents: [agent({}, { client })] });
 const hours = (more) => ({ timezone: 'Asia/Riyadh', days: { sun: [['09:00', '17:00']] }, ...more });
 const own = (more) => ({ agents: [agent({ model: { base_url: 'https://api.example.com/v1', name: 'x', ...more } })] });
 const sha256 = 'ab'.repeat(32);
@@ -54,6 +55,11 @@ test('what is right is accepted', () => {
         http: [{ tool: 'one', rules: 'x'.repeat(4000) }, { tool: 'a'.repeat(30) }], toolset: { include: ['focused'].slice(1), approval_mode: 'off' } }), agent({ name: 'b.c:d-e_f' }),
       agent({ name: 'h', business_hours: hours({ days: { mon: [['00:00', '12:00'], ['12:00', '24:00']], tue: [] }, closed_dates: ['2026-12-25'] }) },
         { builtin: { create_ticket: { hours_only: true } }, http: [{ tool: 'one', hours_only: true }, { tool: 'local', hours_only: false }] }),
+      agent({ name: 'client', business_hours: hours() }, {
+        client: [{ name: 'a'.repeat(48) }, { name: 'get_cart', description: 'x', parameters: {}, effect: 'read', rules: 'x'.repeat(4000), hours_only: true },
+          { name: 'web_search', effect: 'action', parameters: { type: 'object', properties: { q: { type: 'string' } } } }],
+        toolset: { approval_mode: 'strict', require_approval: ['get_cart', 'run_command', 'create_ticket'] } }),
+      ...['full', 'risk', 'ask'].map((approval_mode) => agent({ name: approval_mode }, { toolset: { approval_mode, require_approval: [] } })),
       ...['https://api.example.com/v1', 'https://api.example.com/v1/', 'https://API.example.com:8443', 'http://127.0.0.1:8081/v1'].map((base_url, n) => ({
         name: `own${n}`, model: { base_url, name: 'vendor/x', ...(n ? { secret: 'S' } : {}) } }))],
     api_keys: [key(), key({ name: 'k2', sha256: 'CD'.repeat(32), scopes: ['admin', 'run', 'approve', 'tools'], account_id: 'acme' })],
@@ -167,7 +173,24 @@ const CASES = [
   ['six rounds', { agents: [agent({}, { max_tool_rounds: 6 })] }, 'invalid_value', '/agents/0/tools/max_tool_rounds'],
   ['rounds that are no whole number', { agents: [agent({}, { max_tool_rounds: 1.5 })] }, 'invalid_value', '/agents/0/tools/max_tool_rounds'],
   ['http that is no list', { agents: [agent({}, { http: {} })] }, 'invalid_type', '/agents/0/tools/http'],
-  ['client tools', { agents: [agent({}, { client: [{}] })] }, 'not_implemented', '/agents/0/tools/client'],
+  ['a client tool that is no object', clients(5), 'invalid_type', '/agents/0/tools/client/0'],
+  ['a client tool without a name', clients({}), 'missing_parameter', '/agents/0/tools/client/0/name'],
+  // C037: 48 characters are accepted above
+  ['a client tool with a name of 49 characters', clients({ name: 'a'.repeat(49) }), 'invalid_tool_name', '/agents/0/tools/client/0/name'],
+  // C036
+  ...['Get_Cart', 'get-cart', '1st', '_a', 'get cart'].map((name) => [`a client tool named ${name}`, clients({ name }), 'invalid_tool_name', '/agents/0/tools/client/0/name']),
+  ...['create_ticket', 'transfer_to_human', 'flag_conversation', 'search_knowledge'].map((name) => [`a client tool named ${name}`, clients({ name }), 'tool_name_conflict', '/agents/0/tools/client/0/name']),
+  ['two client tools of one name', clients({ name: 'x' }, { name: 'x' }), 'tool_name_conflict', '/agents/0/tools/client/1'],
+  ['a client tool with the name of an HTTP tool', { tools: [tool()], agents: [agent({}, { client: [{ name: 'one' }], http: [{ tool: 'one' }] })] }, 'tool_name_conflict', '/agents/0/tools/client/0'],
+  ['an unknown field of a client tool', clients({ name: 'x', url: 'https://a.example/' }), 'unknown_field', '/agents/0/tools/client/0/url'],
+  ['a description that is no string', clients({ name: 'x', description: 5 }), 'invalid_type', '/agents/0/tools/client/0/description'],
+  ['an effect that is none', clients({ name: 'x', effect: 'escalation' }), 'invalid_value', '/agents/0/tools/client/0/effect'],
+  ['an effect that is no string', clients({ name: 'x', effect: true }), 'invalid_type', '/agents/0/tools/client/0/effect'],
+  ['parameters of a client tool that are no object', clients({ name: 'x', parameters: [] }), 'invalid_schema', '/agents/0/tools/client/0/parameters'],
+  ['parameters of a client tool of another type', clients({ name: 'x', parameters: { type: 'array' } }), 'invalid_schema', '/agents/0/tools/client/0/parameters'],
+  ['parameters of a client tool that are no schema', clients({ name: 'x', parameters: { type: 'object', properties: { a: { type: 'strng' } } } }), 'invalid_schema', '/agents/0/tools/client/0/parameters/properties/a/type'],
+  ['rules of a client tool that are too long', clients({ name: 'x', rules: 'x'.repeat(4001) }), 'rules_too_long', '/agents/0/tools/client/0/rules'],
+  ['hours_only of a client tool without hours', clients({ name: 'x', hours_only: true }), 'invalid_value', '/agents/0/tools/client/0/hours_only'],
   ['client that is no list', { agents: [agent({}, { client: 5 })] }, 'invalid_type', '/agents/0/tools/client'],
   ['a grant of no tool', { agents: [agent({}, { http: [{ tool: 'none' }] })] }, 'tool_not_found', '/agents/0/tools/http/0/tool'],
   ['a grant without a tool', { agents: [agent({}, { http: [{}] })] }, 'missing_parameter', '/agents/0/tools/http/0/tool'],
@@ -189,8 +212,10 @@ const CASES = [
   ['include of a wrong type', { agents: [agent({}, { toolset: { include: [5] } })] }, 'invalid_type', '/agents/0/tools/toolset/include'],
   ['a helper\'s tool without a helper', { agents: [agent({}, { toolset: { include: 'web, Run_Command' } })] }, 'no_helper', '/agents/0/tools/toolset/include'],
   ['an approval mode that is none', { agents: [agent({}, { toolset: { approval_mode: 'loose' } })] }, 'invalid_value', '/agents/0/tools/toolset/approval_mode'],
-  ['an approval mode that is not built', { agents: [agent({}, { toolset: { approval_mode: 'strict' } })] }, 'not_implemented', '/agents/0/tools/toolset'],
-  ['require_approval', { agents: [agent({}, { toolset: { require_approval: ['x'] } })] }, 'not_implemented', '/agents/0/tools/toolset'],
+  ['an approval mode that is no string', { agents: [agent({}, { toolset: { approval_mode: true } })] }, 'invalid_type', '/agents/0/tools/toolset/approval_mode'],
+  ['an approval of a tool that the agent lacks', { agents: [agent({}, { toolset: { require_approval: ['x'] } })] }, 'invalid_value', '/agents/0/tools/toolset/require_approval/0'],
+  ['an approval of a tool that is no string', { agents: [agent({}, { toolset: { require_approval: ['run_command', 5] } })] }, 'invalid_type', '/agents/0/tools/toolset/require_approval/1'],
+  ['require_approval that is no list', { agents: [agent({}, { toolset: { require_approval: 'x' } })] }, 'invalid_type', '/agents/0/tools/toolset/require_approval'],
 
   ['a secret without a name', { secrets: [{ value_file: 'x', allowed_hosts: ['a'] }] }, 'missing_parameter', '/secrets/0/name'],
   ['a secret with a name in small letters', { secrets: [secret({ name: 'token' })] }, 'invalid_value', '/secrets/0/name'],
