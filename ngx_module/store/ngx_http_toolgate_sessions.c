@@ -59,8 +59,6 @@ static void ngx_http_toolgate_session_read_messages(redisReply *reply,
     ngx_http_toolgate_session_answer_t *answer);
 static void ngx_http_toolgate_session_read_begun(redisReply *reply,
     ngx_http_toolgate_session_answer_t *answer);
-static void ngx_http_toolgate_session_read_kept(redisReply *reply,
-    ngx_http_toolgate_session_answer_t *answer);
 static ngx_str_t ngx_http_toolgate_session_text(redisReply *reply);
 static ngx_uint_t ngx_http_toolgate_session_is(redisReply *reply, const char *word);
 
@@ -181,7 +179,7 @@ ngx_http_toolgate_session_begin(ngx_pool_t *pool, ngx_log_t *log,
     u_char                             seconds[NGX_SIZE_T_LEN];
     u_char                             idle[NGX_SIZE_T_LEN], most[NGX_SIZE_T_LEN];
     u_char                             runs[NGX_HTTP_TOOLGATE_SESSION_KEY_MAX];
-    ngx_str_t                          args[NGX_HTTP_TOOLGATE_SESSION_KEYS + 13];
+    ngx_str_t                          args[NGX_HTTP_TOOLGATE_SESSION_KEYS + 14];
     ngx_http_toolgate_session_names_t  names;
 
     static ngx_str_t  flag[2] = { ngx_null_string, ngx_string("1") };
@@ -205,54 +203,45 @@ ngx_http_toolgate_session_begin(ngx_pool_t *pool, ngx_log_t *log,
     args[14].len = ngx_slprintf(runs, runs + sizeof(runs), "%Vr:{%V/%V}:",
                                 &redis->prefix, &key->project, &key->account)
                    - runs;
+    args[15].data = (u_char *) begin->answers.data;
+    args[15].len = begin->answers.len;
 
     return ngx_http_toolgate_session_ask(pool, log, redis,
-                                         &ngx_toolgate_script_session_run, 2, 15,
+                                         &ngx_toolgate_script_session_run, 2, 16,
                                          args, ngx_http_toolgate_session_read_begun,
                                          done, data);
 }
 
 
-ngx_int_t
-ngx_http_toolgate_session_keep(ngx_pool_t *pool, ngx_log_t *log,
-    ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_session_key_t *key,
-    time_t retention, ngx_str_t *run, tg_str_t messages, ngx_uint_t end,
-    ngx_http_toolgate_session_done_pt done, void *data)
+void
+ngx_http_toolgate_session_save(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_session_key_t *key, time_t retention,
+    ngx_http_toolgate_session_save_t *save)
 {
     u_char                             seconds[NGX_SIZE_T_LEN];
-    ngx_str_t                          args[NGX_HTTP_TOOLGATE_SESSION_KEYS + 4];
-    ngx_toolgate_redis_ticket_t       *ticket;
+    ngx_str_t                          args[NGX_HTTP_TOOLGATE_SESSION_KEYS + 5];
     ngx_http_toolgate_session_names_t  names;
 
     static ngx_str_t  verbs[2] = { ngx_string("keep"), ngx_string("end") };
 
     ngx_http_toolgate_session_keys(redis, key, &names, args);
 
-    args[2] = verbs[end ? 1 : 0];
+    args[2] = verbs[save->end];
     args[3] = ngx_http_toolgate_session_number(seconds, (size_t) retention);
-    args[4] = *run;
-    args[5].data = (u_char *) messages.data;
-    args[5].len = messages.len;
+    args[4] = save->run;
+    args[5].data = (u_char *) save->messages.data;
+    args[5].len = save->messages.len;
+    args[6].data = (u_char *) save->open.data;
+    args[6].len = save->open.len;
 
-    if (done == NULL) {
-        ticket = ngx_toolgate_redis_up(redis)
-                 ? ngx_toolgate_redis_script(redis, ngx_cycle->log,
-                                             &ngx_toolgate_script_session_run, 2, 6,
-                                             args, ngx_http_toolgate_session_kept,
-                                             redis)
-                 : NULL;
-
-        if (ticket == NULL) {
-            ngx_http_toolgate_session_told(redis, 0);
-        }
-
-        return NGX_OK;
+    if (!ngx_toolgate_redis_up(redis)
+        || ngx_toolgate_redis_script(redis, ngx_cycle->log,
+                                     &ngx_toolgate_script_session_run, 2, 7, args,
+                                     ngx_http_toolgate_session_kept, redis)
+           == NULL)
+    {
+        ngx_http_toolgate_session_told(redis, 0);
     }
-
-    return ngx_http_toolgate_session_ask(pool, log, redis,
-                                         &ngx_toolgate_script_session_run, 2, 6,
-                                         args, ngx_http_toolgate_session_read_kept,
-                                         done, data);
 }
 
 
@@ -270,6 +259,45 @@ ngx_http_toolgate_session_pack(tg_buf_t *out, tg_str_t head, tg_str_t message)
     tg_buf_append(out, lengths, sizeof(lengths));
     tg_buf_str(out, head);
     tg_buf_str(out, message);
+}
+
+
+ngx_int_t
+ngx_http_toolgate_session_unpack(tg_str_t list, size_t *at, tg_str_t *head,
+    tg_str_t *message)
+{
+    size_t      left;
+    u_char     *p;
+    ngx_uint_t  i;
+
+    left = list.len - *at;
+    p = (u_char *) list.data + *at;
+
+    if (left == 0) {
+        return NGX_DONE;
+    }
+
+    if (left < 8) {
+        return NGX_ERROR;
+    }
+
+    head->len = 0;
+    message->len = 0;
+
+    for (i = 0; i < 4; i++) {
+        head->len |= (size_t) p[i] << (8 * i);
+        message->len |= (size_t) p[4 + i] << (8 * i);
+    }
+
+    if (head->len + message->len > left - 8) {
+        return NGX_ERROR;
+    }
+
+    head->data = (char *) p + 8;
+    message->data = head->data + head->len;
+    *at += 8 + head->len + message->len;
+
+    return NGX_OK;
 }
 
 
@@ -514,8 +542,17 @@ ngx_http_toolgate_session_read_begun(redisReply *reply,
         answer->state = NGX_HTTP_TOOLGATE_SESSION_BUSY;
         answer->run = ngx_http_toolgate_session_text(reply->element[1]);
 
+    } else if (ngx_http_toolgate_session_is(reply->element[0], "gone")) {
+        answer->state = NGX_HTTP_TOOLGATE_SESSION_GONE;
+
+    } else if (ngx_http_toolgate_session_is(reply->element[0], "call")
+               && reply->elements == 2)
+    {
+        answer->state = NGX_HTTP_TOOLGATE_SESSION_NO_CALL;
+        answer->call = ngx_http_toolgate_session_text(reply->element[1]);
+
     } else if (ngx_http_toolgate_session_is(reply->element[0], "ok")
-               && reply->elements == 6
+               && reply->elements == 7
                && reply->element[1]->type == REDIS_REPLY_INTEGER
                && reply->element[3]->type == REDIS_REPLY_INTEGER)
     {
@@ -525,22 +562,7 @@ ngx_http_toolgate_session_read_begun(redisReply *reply,
         answer->started = (reply->element[3]->integer == 1);
         answer->history = ngx_http_toolgate_session_text(reply->element[4]);
         answer->run = ngx_http_toolgate_session_text(reply->element[5]);
-    }
-}
-
-
-static void
-ngx_http_toolgate_session_read_kept(redisReply *reply,
-    ngx_http_toolgate_session_answer_t *answer)
-{
-    if (ngx_http_toolgate_session_is(reply, "ok")) {
-        answer->state = NGX_HTTP_TOOLGATE_SESSION_OK;
-
-    } else if (ngx_http_toolgate_session_is(reply, "gone")) {
-        answer->state = NGX_HTTP_TOOLGATE_SESSION_GONE;
-
-    } else if (ngx_http_toolgate_session_is(reply, "none")) {
-        answer->state = NGX_HTTP_TOOLGATE_SESSION_NONE;
+        answer->kept = ngx_http_toolgate_session_text(reply->element[6]);
     }
 }
 

@@ -38,6 +38,7 @@ typedef enum {
     NGX_HTTP_TOOLGATE_SESSION_OTHER_USER,  /* it is bound to another end user */
     NGX_HTTP_TOOLGATE_SESSION_BUSY,        /* run has it, and is not to be ended */
     NGX_HTTP_TOOLGATE_SESSION_GONE,        /* another run has it by now */
+    NGX_HTTP_TOOLGATE_SESSION_NO_CALL,     /* call was not handed out */
     NGX_HTTP_TOOLGATE_SESSION_NO_MESSAGE,  /* the one to begin after */
     NGX_HTTP_TOOLGATE_SESSION_AWAY         /* the store did not answer */
 } ngx_http_toolgate_session_state_e;
@@ -59,6 +60,8 @@ typedef struct {
     unsigned                            started:1; /* the segment is a new one */
     ngx_str_t                           offered;   /* what the segment offers */
     ngx_str_t                           history;   /* JSON messages and commas */
+    ngx_str_t                           kept;      /* packed; of one that goes on */
+    ngx_str_t                           call;
     /* of _messages */
     redisReply                        **messages;  /* strings */
     ngx_uint_t                          message_count;
@@ -75,12 +78,21 @@ typedef struct {
     ngx_str_t       agent;            /* and its version */
     ngx_str_t       offered;          /* by a new segment */
     tg_str_t        messages;         /* packed: those of the request */
+    tg_str_t        answers;          /* ids of calls, with blanks between them */
     size_t          history_max;      /* bytes, the new messages included */
     time_t          idle;             /* a segment ends after */
     unsigned        new_segment:1;
     unsigned        reject:1;         /* a session that is busy */
     unsigned        create:1;         /* one that is not there */
 } ngx_http_toolgate_session_begin_t;
+
+/* What stays of a run. */
+typedef struct {
+    ngx_str_t       run;
+    tg_str_t        messages;         /* packed, from its first one on */
+    tg_str_t        open;             /* packed: results of calls not answered yet */
+    unsigned        end:1;
+} ngx_http_toolgate_session_save_t;
 
 
 /*
@@ -115,27 +127,29 @@ ngx_int_t ngx_http_toolgate_session_messages(ngx_pool_t *pool, ngx_log_t *log,
     void *data);
 
 /* Gives the session to a run: see conf/redis/session_run.lua. OK, NONE, OTHER_USER,
- * BUSY or AWAY. With OK run is a live one that it was taken from, or empty. To say it
- * again for the same run changes nothing. */
+ * BUSY, GONE, NO_CALL or AWAY. With OK run is a live one that it was taken from, or
+ * empty. A run that goes on elsewhere says it again, which changes nothing. */
 ngx_int_t ngx_http_toolgate_session_begin(ngx_pool_t *pool, ngx_log_t *log,
     ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_session_key_t *key,
     time_t retention, ngx_http_toolgate_session_begin_t *begin,
     ngx_http_toolgate_session_done_pt done, void *data);
 
 /*
- * What is to stay of a run when it gets no further, or, with end set, all that it
- * adds to the session: packed messages, from its first one on. OK, GONE, NONE or AWAY.
- * With done NULL nobody waits, everything is copied, and pool is not used; redis lives
- * as long as the worker. When Redis does not take it, that is one line in the log
- * until it does again.
+ * What is to stay of a run when it gets no further, or, at its end, all that it adds to
+ * the session. Nobody waits and everything is copied; redis lives as long as the
+ * worker. When Redis does not take it, that is one line in the log until it does again.
  */
-ngx_int_t ngx_http_toolgate_session_keep(ngx_pool_t *pool, ngx_log_t *log,
-    ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_session_key_t *key,
-    time_t retention, ngx_str_t *run, tg_str_t messages, ngx_uint_t end,
-    ngx_http_toolgate_session_done_pt done, void *data);
+void ngx_http_toolgate_session_save(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_session_key_t *key, time_t retention,
+    ngx_http_toolgate_session_save_t *save);
 
 /* Appends one message to a packed list: head is members of JSON that begin with "run"
  * and have neither "bytes" nor "message"; message is JSON. */
 void ngx_http_toolgate_session_pack(tg_buf_t *out, tg_str_t head, tg_str_t message);
+
+/* The next message of a packed list from *at on; NGX_DONE: there is none. NGX_ERROR:
+ * this is no packed list. */
+ngx_int_t ngx_http_toolgate_session_unpack(tg_str_t list, size_t *at, tg_str_t *head,
+    tg_str_t *message);
 
 #endif /* NGX_HTTP_TOOLGATE_SESSIONS_H */

@@ -20,12 +20,24 @@ after(() => redis.stop());
 beforeEach(() => redis.call('FLUSHALL'));
 
 // lengths are packed numbers, which texts of this harness cannot hold
-const RUN = `local given, packed = cjson.decode(ARGV[4]), ''
-for _, message in ipairs(given) do
-    packed = packed .. struct.pack('<I4I4', #message[1], #message[2]) .. message[1] .. message[2]
+const RUN = `local function pack(list)
+    local packed = ''
+    for _, message in ipairs(cjson.decode(list)) do
+        packed = packed .. struct.pack('<I4I4', #message[1], #message[2]) .. message[1] .. message[2]
+    end
+    return packed
 end
-ARGV[4] = packed
-${script('run')}`;
+ARGV[4] = pack(ARGV[4])
+if ARGV[1] == 'end' then
+    ARGV[5] = pack(ARGV[5])
+end
+local answer = (function()
+${script('run')}
+end)()
+if answer[7] then
+    answer[7] = #answer[7]
+end
+return answer`;
 
 const said = (text, role = 'user') => JSON.stringify({ role, content: text });
 const packed = (run, messages) => JSON.stringify(messages.map((m) =>
@@ -40,16 +52,16 @@ const page = async (after = '', limit = 20, bytes = 1e6) =>
 const live = (run, status = 'running', more = []) => redis.call('HSET', RUNS + run, 'status', status, ...more);
 
 async function begin(run, messages = [], { user = '', agent = 'agent_1@1', offered = 'o', idle = 1800, fresh = false,
-    reject = false, most = 400 * 1024, make = false } = {}) {
+    reject = false, most = 400 * 1024, make = false, answers = '' } = {}) {
     const [state, ...rest] = await redis.call('EVAL', RUN, 2, SESSION, MESSAGES, 'begin', HOUR, run, packed(run, messages),
-        user, agent, offered, idle, fresh ? '1' : '', reject ? '1' : '', most, make ? '1' : '', RUNS);
+        user, agent, offered, idle, fresh ? '1' : '', reject ? '1' : '', most, make ? '1' : '', RUNS, answers);
     if (state !== 'ok') return { state, run: rest[0] };
-    const [segment, has, started, history, taken] = rest;
-    return { state, segment, offered: has, started: started === 1, history, taken };
+    const [segment, has, started, history, taken, kept] = rest;
+    return { state, segment, offered: has, started: started === 1, history, taken, kept };
 }
 
-const write = (verb) => (run, messages = []) =>
-    redis.call('EVAL', RUN, 2, SESSION, MESSAGES, verb, HOUR, run, packed(run, messages));
+const write = (verb) => (run, messages = [], open = []) =>
+    redis.call('EVAL', RUN, 2, SESSION, MESSAGES, verb, HOUR, run, packed(run, messages), JSON.stringify(open));
 const keep = write('keep');
 const end = write('end');
 
@@ -110,7 +122,8 @@ test('a begin that is said again for the same run changes nothing', async () => 
     const once = await begin('r2', [said('c')]);
     await keep('r2', [said('c'), said('half', 'assistant')]);
     const again = await begin('r2', [said('c')], { fresh: true, offered: 'other' });
-    assert.deepEqual({ ...again, started: false }, { ...once, started: false });
+    assert.deepEqual({ ...again, kept: 0 }, { ...once, started: false, kept: 0 });
+    assert.ok(once.kept === 0 && again.kept > said('c').length + said('half', 'assistant').length, 'it hears what it had kept');
     assert.equal((await begin('r3')).history, [said('a'), said('b', 'assistant'), said('c'), said('half', 'assistant')].join(','),
         'what was kept is still kept');
 });
@@ -176,6 +189,39 @@ test('a session that is busy: refused with its run, or taken; never by a run tha
     }
     await redis.call('DEL', `${RUNS}r2`);
     assert.equal((await begin('r4', [], { reject: true })).state, 'ok', 'nor by one that nobody knows any more');
+});
+
+test('a run that was ended, or has lost the session, does not get it again', async () => {
+    await create();
+    await begin('r1', [said('a')]);
+    await live('r1');
+    await begin('r2', [said('b')]);
+    assert.equal((await begin('r1', [said('a')])).state, 'gone', 'before its end was written down');
+    await end('r2', [said('b')]);
+    assert.equal((await begin('r1', [said('a')])).state, 'gone');
+    for (const status of ['cancelled', 'superseded', 'failed']) {
+        await live('r3', status);
+        assert.equal((await begin('r3', [said('c')])).state, 'gone', status);
+    }
+    await live('r4');
+    assert.equal((await begin('r4', [said('c')])).history, [said('a'), said('b')].join(','));
+});
+
+test('calls that were handed out are answered by who begins next, or get the result that was left for them', async () => {
+    const call = JSON.stringify({ role: 'assistant', content: null, tool_calls: [{ id: 'call_1' }, { id: 'call_2' }] });
+    const result = (id, content) => JSON.stringify({ role: 'tool', tool_call_id: id, content });
+    const open = ['call_1', 'call_2'].map((id) => [`"run":"r1","call_id":"${id}"`, result(id, 'none')]);
+    for (const [answers, left] of [['call_1 call_2', []], ['call_2', ['call_1']], ['', ['call_1', 'call_2']]]) {
+        await redis.call('FLUSHALL');
+        await create();
+        await begin('r1', [said('a')]);
+        assert.equal(await end('r1', [said('a'), call], open), 'ok');
+        assert.deepEqual(await begin('r2', [], { answers: `${answers} call_3` }), { state: 'call', run: 'call_3' });
+        assert.equal(await field('run'), null, 'one that is refused has not got the session');
+        const begun = await begin('r2', answers.split(' ').filter(Boolean).map((id) => result(id, 'x')), { answers });
+        assert.equal(begun.history, [said('a'), call, ...left.map((id) => result(id, 'none'))].join(','));
+        assert.equal((await begin('r3', [], { answers: 'call_1' })).state, 'call', 'once');
+    }
 });
 
 test('a run that waits for its caller holds the session until its time is over', async () => {
