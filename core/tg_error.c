@@ -34,6 +34,12 @@ static const tg_error_t  tg_errors[] = {
     { "tool_name_conflict", 400, TG_ERROR_INVALID,
       "A tool of the request has the name of one of the agent's tools. Rename the "
       "request's tool." },
+    { "unsupported_item", 400, TG_ERROR_INVALID,
+      "An input item of this kind cannot be given to the model. Leave out the one named "
+      "in param, or send its content as a message." },
+    { "unsupported_tool", 400, TG_ERROR_INVALID,
+      "A tool of this kind is not offered here. Send function tools, or grant the tool "
+      "to an agent." },
     { "unsupported_media_type", 415, TG_ERROR_INVALID,
       "The body's content type is not supported. Send Content-Type: "
       "application/json." },

@@ -135,6 +135,8 @@ ngx_int_t ngx_http_toolgate_agent_ref(ngx_http_request_t *r,
 /* The endpoints. */
 ngx_int_t ngx_http_toolgate_chat(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_responses(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_models(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_run_steps(ngx_http_request_t *r,

@@ -4,6 +4,7 @@
  */
 
 #include "ngx_http_toolgate_chat.h"
+#include "ngx_http_toolgate_face.h"
 
 
 #define NGX_HTTP_TOOLGATE_CHAT_TEXT_MAX   TG_DELTA_MAX_CONTENT
@@ -37,7 +38,6 @@ static ngx_int_t ngx_http_toolgate_chat_finish_whole(
 static ngx_int_t ngx_http_toolgate_chat_fail(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure);
 static ngx_int_t ngx_http_toolgate_chat_open(ngx_http_toolgate_run_t *run);
-static ngx_int_t ngx_http_toolgate_chat_head(ngx_http_toolgate_run_t *run);
 static ngx_int_t ngx_http_toolgate_chat_send(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_chat_calls(ngx_http_toolgate_run_t *run,
     tg_buf_t *out, ngx_uint_t indexed);
@@ -51,12 +51,12 @@ static void ngx_http_toolgate_chat_cleanup(void *data);
 
 
 const ngx_http_toolgate_face_t  ngx_http_toolgate_chat_face = {
-    ngx_http_toolgate_chat_text,
-    ngx_http_toolgate_chat_refusal,
-    ngx_http_toolgate_chat_reasoning,
-    ngx_http_toolgate_chat_ping,
-    ngx_http_toolgate_chat_finish,
-    ngx_http_toolgate_chat_fail
+    .text = ngx_http_toolgate_chat_text,
+    .refusal = ngx_http_toolgate_chat_refusal,
+    .reasoning = ngx_http_toolgate_chat_reasoning,
+    .ping = ngx_http_toolgate_chat_ping,
+    .finish = ngx_http_toolgate_chat_finish,
+    .fail = ngx_http_toolgate_chat_fail
 };
 
 
@@ -185,28 +185,6 @@ ngx_http_toolgate_chat_send(ngx_http_toolgate_run_t *run)
 }
 
 
-/* Sends the response head of a stream, once. */
-static ngx_int_t
-ngx_http_toolgate_chat_head(ngx_http_toolgate_run_t *run)
-{
-    ngx_str_t  local = ngx_string("local");
-    ngx_str_t  type = ngx_string("text/event-stream; charset=utf-8");
-
-    if (run->writer.started) {
-        return NGX_OK;
-    }
-
-    if (run->local_limits
-        && ngx_http_toolgate_add_header(run->request, "x-toolgate-limit-mode",
-                                        &local) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    return ngx_http_toolgate_writer_start(&run->writer, NGX_HTTP_OK, &type, -1, 1);
-}
-
-
 static ngx_int_t
 ngx_http_toolgate_chat_open(ngx_http_toolgate_run_t *run)
 {
@@ -219,7 +197,7 @@ ngx_http_toolgate_chat_open(ngx_http_toolgate_run_t *run)
 
     chat->opened = 1;
 
-    if (ngx_http_toolgate_chat_head(run) != NGX_OK) {
+    if (ngx_http_toolgate_face_stream(run) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -244,7 +222,7 @@ ngx_http_toolgate_chat_open(ngx_http_toolgate_run_t *run)
 static ngx_int_t
 ngx_http_toolgate_chat_ping(ngx_http_toolgate_run_t *run)
 {
-    if (ngx_http_toolgate_chat_head(run) != NGX_OK) {
+    if (ngx_http_toolgate_face_stream(run) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -308,8 +286,7 @@ static ngx_int_t
 ngx_http_toolgate_chat_finish_whole(ngx_http_toolgate_run_t *run)
 {
     tg_buf_t                        *out;
-    ngx_str_t                        type = ngx_string("application/json");
-    ngx_str_t                        local = ngx_string("local");
+    ngx_int_t                        rc;
     ngx_uint_t                       calls;
     ngx_http_toolgate_chat_state_t  *chat = run->face_data;
 
@@ -352,17 +329,12 @@ ngx_http_toolgate_chat_finish_whole(ngx_http_toolgate_run_t *run)
     ngx_http_toolgate_chat_steps(run, out);
     tg_buf_char(out, '}');
 
-    if (out->error != TG_OK
-        || (run->local_limits
-            && ngx_http_toolgate_add_header(run->request, "x-toolgate-limit-mode",
-                                            &local) != NGX_OK)
-        || ngx_http_toolgate_writer_start(&run->writer, NGX_HTTP_OK, &type,
-                                          (off_t) out->len, 0) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
+    rc = (out->error == TG_OK)
+         ? ngx_http_toolgate_face_whole(run, tg_buf_get(out)) : NGX_ERROR;
 
-    return ngx_http_toolgate_chat_send(run);
+    tg_buf_reset(out);
+
+    return rc;
 }
 
 
@@ -480,8 +452,17 @@ ngx_http_toolgate_chat_fail(ngx_http_toolgate_run_t *run,
 {
     tg_buf_t                        *out;
     tg_str_t                         message;
-    ngx_str_t                        type = ngx_string("application/json");
     ngx_http_toolgate_chat_state_t  *chat;
+
+    if (!run->writer.started) {
+        return ngx_http_toolgate_face_refuse(run, failure);
+    }
+
+    /* an answer that is no stream can only be broken off */
+
+    if (!run->writer.events) {
+        return NGX_OK;
+    }
 
     /* a relay has one only when it fails */
 
@@ -497,38 +478,9 @@ ngx_http_toolgate_chat_fail(ngx_http_toolgate_run_t *run,
     message.data = (char *) failure->message.data;
     message.len = failure->message.len;
 
-    if (run->writer.started) {
-
-        /* an answer that is no stream can only be broken off */
-
-        if (!run->writer.events) {
-            return NGX_OK;
-        }
-
-        tg_buf_cstr(out, "data: ");
-        tg_error_body(failure->error, message, tg_null_str, out);
-        tg_buf_cstr(out, "\n\n");
-        ngx_http_toolgate_writer_end(&run->writer);
-
-        return ngx_http_toolgate_chat_send(run);
-    }
-
-    if (failure->retry_after.len
-        && ngx_http_toolgate_add_header(run->request, "Retry-After",
-                                        &failure->retry_after) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
+    tg_buf_cstr(out, "data: ");
     tg_error_body(failure->error, message, tg_null_str, out);
-
-    if (out->error != TG_OK
-        || ngx_http_toolgate_writer_start(&run->writer, failure->error->status,
-                                          &type, (off_t) out->len, 0) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
+    tg_buf_cstr(out, "\n\n");
     ngx_http_toolgate_writer_end(&run->writer);
 
     return ngx_http_toolgate_chat_send(run);

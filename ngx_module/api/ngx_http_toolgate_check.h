@@ -28,6 +28,7 @@ struct ngx_http_toolgate_check_s {
     const char                      *code;
     const char                      *message;
     char                             param[64];
+    unsigned                         flat_tools:1;  /* as the caller wrote them */
 };
 
 

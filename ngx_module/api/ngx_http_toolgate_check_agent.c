@@ -171,7 +171,8 @@ ngx_http_toolgate_check_caller_tools(ngx_http_toolgate_check_t *c)
     grant = c->run->agent->grants.elts;
 
     json_array_foreach(c->run->prompt.tools, i, tool) {
-        snprintf(c->param, sizeof(c->param), "tools[%zu].function.name", i);
+        snprintf(c->param, sizeof(c->param),
+                 c->flat_tools ? "tools[%zu].name" : "tools[%zu].function.name", i);
         name = tg_json_get_string(json_object_get(tool, "function"), "name");
 
         if (name.len == 0) {

@@ -62,6 +62,10 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     { ngx_string("/v1/chat/completions"), 0, NGX_HTTP_POST, "POST",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_chat },
 
+    { ngx_string("/v1/responses"), 1,
+      NGX_HTTP_GET|NGX_HTTP_POST|NGX_HTTP_DELETE, "GET, POST, DELETE",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_responses },
+
     { ngx_string("/v1/models"), 1, NGX_HTTP_GET, "GET",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_models },
 
@@ -86,7 +90,6 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     { ngx_string("/v1/sessions/*/messages"), 0, NGX_HTTP_GET, "GET",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_sessions_api },
 
-    ngx_http_toolgate_later("/v1/responses", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/embeddings", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/completions", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/moderations", NGX_HTTP_TOOLGATE_SCOPE_RUN),

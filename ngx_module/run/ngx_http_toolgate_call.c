@@ -346,6 +346,15 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
         ngx_http_toolgate_call_step(run, call->step, &call->name, call->code);
     }
 
+    if (!call->caller_owned && run->face->call_ended) {
+        if (run->face->call_ended(run, call) != NGX_OK) {
+            run->out_of_memory = 1;
+        }
+
+        /* what it has written goes out, whether or not the round is over */
+        ngx_http_toolgate_run_post(run);
+    }
+
     /* the next one that waited for this one may go */
 
     for (i = call->position + 1; i < run->call_count; i++) {

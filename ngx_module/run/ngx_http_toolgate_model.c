@@ -17,6 +17,8 @@ static tg_rc_e ngx_http_toolgate_model_event(void *ctx,
     const tg_sse_event_t *event);
 static ngx_int_t ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
     const tg_delta_news_t *news);
+static ngx_int_t ngx_http_toolgate_model_paragraph(
+    ngx_http_toolgate_run_t *run);
 static ngx_uint_t ngx_http_toolgate_model_answered(tg_delta_t *delta);
 static void ngx_http_toolgate_model_vendor_message(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure);
@@ -176,6 +178,13 @@ ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
     const tg_delta_news_t *news)
 {
     if (news->reasoning.len || news->content.len || news->refusal.len) {
+
+        /* what has begun is asked for nowhere else, and a model's answer is one turn */
+
+        if (run->agent == NULL && !run->turn_shown) {
+            ngx_http_toolgate_prompt_release(run);
+        }
+
         run->turn_shown = 1;
     }
 
@@ -187,10 +196,8 @@ ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
 
     if (news->content.len) {
 
-        /* texts of two rounds are two paragraphs */
-
         if (!run->turn_text && run->any_text
-            && run->face->text(run, tg_str("\n\n")) != NGX_OK)
+            && ngx_http_toolgate_model_paragraph(run) != NGX_OK)
         {
             return NGX_ERROR;
         }
@@ -209,6 +216,15 @@ ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
     }
 
     return NGX_OK;
+}
+
+
+/* Texts of two rounds are two paragraphs. */
+static ngx_int_t
+ngx_http_toolgate_model_paragraph(ngx_http_toolgate_run_t *run)
+{
+    return run->face->paragraph ? run->face->paragraph(run)
+                                : run->face->text(run, tg_str("\n\n"));
 }
 
 

@@ -19,7 +19,7 @@ typedef struct {
 } ngx_http_toolgate_prompt_builder_t;
 
 
-static ngx_int_t ngx_http_toolgate_prompt_relay(
+static void ngx_http_toolgate_prompt_relay(
     ngx_http_toolgate_prompt_builder_t *p);
 static void ngx_http_toolgate_prompt_agent(ngx_http_toolgate_prompt_builder_t *p);
 static void ngx_http_toolgate_prompt_messages(
@@ -69,8 +69,11 @@ ngx_http_toolgate_prompt_chain(ngx_http_toolgate_run_t *run, ngx_chain_t **chain
     p.pool = run->request->pool;
     p.last = &p.first;
 
-    if (!run->relay || ngx_http_toolgate_prompt_relay(&p) != NGX_OK) {
+    if (run->agent) {
         ngx_http_toolgate_prompt_agent(&p);
+
+    } else {
+        ngx_http_toolgate_prompt_relay(&p);
     }
 
     *chain = p.first;
@@ -98,7 +101,7 @@ ngx_http_toolgate_prompt_release(ngx_http_toolgate_run_t *run)
 
 
 /* Pass-through: the body as it came, but for the model's name and our fields. */
-static ngx_int_t
+static void
 ngx_http_toolgate_prompt_relay(ngx_http_toolgate_prompt_builder_t *p)
 {
     size_t                         i, from;
@@ -120,7 +123,7 @@ ngx_http_toolgate_prompt_relay(ngx_http_toolgate_prompt_builder_t *p)
             ngx_http_toolgate_prompt_name(p);
             ngx_http_toolgate_prompt_rest(p, ngx_http_toolgate_own_fields);
             ngx_http_toolgate_prompt_lit(p, "}");
-            return NGX_OK;
+            return;
         }
     }
 
@@ -136,8 +139,6 @@ ngx_http_toolgate_prompt_relay(ngx_http_toolgate_prompt_builder_t *p)
 
     ngx_http_toolgate_prompt_ref(p, run->prompt.body + from,
                                  run->prompt.len - from);
-
-    return NGX_OK;
 }
 
 

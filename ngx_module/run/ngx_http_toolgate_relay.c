@@ -26,7 +26,6 @@ static ngx_int_t ngx_http_toolgate_relay_renamed(ngx_http_toolgate_run_t *run,
 static ngx_int_t ngx_http_toolgate_relay_begin(ngx_http_toolgate_run_t *run,
     off_t length);
 static ngx_int_t ngx_http_toolgate_relay_answer(ngx_http_toolgate_run_t *run);
-static ngx_int_t ngx_http_toolgate_relay_refusal(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_relay_error(ngx_http_toolgate_run_t *run,
     json_t *error, tg_buf_t *out);
 
@@ -363,7 +362,7 @@ ngx_http_toolgate_relay_answer(ngx_http_toolgate_run_t *run)
 
 /* A vendor's refusal of the caller's content: status and error object as they are,
  * in the vendor's own bytes when they are short and clean. */
-static ngx_int_t
+ngx_int_t
 ngx_http_toolgate_relay_refusal(ngx_http_toolgate_run_t *run)
 {
     json_t           *root, *error;

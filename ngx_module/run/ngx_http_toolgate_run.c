@@ -81,8 +81,6 @@ ngx_http_toolgate_run_for_agent(ngx_http_toolgate_run_t *run)
 
     pool = run->request->pool;
 
-    tg_delta_init(&run->delta);
-
     if (ngx_array_init(&run->offered, pool, 4,
                        sizeof(ngx_http_toolgate_grant_t *)) != NGX_OK
         || ngx_array_init(&run->history, pool, 4, sizeof(ngx_str_t)) != NGX_OK
@@ -338,7 +336,7 @@ ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run)
     tg_sse_init(&run->sse);
     tg_buf_reset(&run->whole);
 
-    if (run->agent) {
+    if (!run->relay) {
         tg_delta_free(&run->delta);
         tg_delta_init(&run->delta);
     }
@@ -375,6 +373,13 @@ ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run)
             return;
         }
 
+        if (run->agent == NULL && ngx_strcmp(code, "model_rejected_request") == 0
+            && ngx_http_toolgate_relay_refusal(run) == NGX_OK)
+        {
+            run->state = NGX_HTTP_TOOLGATE_RUN_COMPLETED;
+            return;
+        }
+
         ngx_http_toolgate_run_fail_with(run, &failure);
         return;
     }
@@ -388,6 +393,13 @@ ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run)
     {
         /* calls of a cut answer may be cut as well: none of them runs */
         ngx_http_toolgate_run_complete(run, finish);
+        return;
+    }
+
+    if (run->agent == NULL) {
+        /* whatever it calls is for the caller to run */
+        ngx_http_toolgate_run_complete(run, run->delta.call_count ? "tool_calls"
+                                                                  : "stop");
         return;
     }
 
@@ -572,10 +584,7 @@ ngx_http_toolgate_run_cleanup(void *data)
 
     tg_sse_free(&run->sse);
 
-    if (run->agent) {
-        tg_delta_free(&run->delta);
-    }
-
+    tg_delta_free(&run->delta);
     tg_buf_free(&run->whole);
 }
 

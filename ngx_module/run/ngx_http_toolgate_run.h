@@ -48,6 +48,8 @@ typedef enum {
 typedef struct ngx_http_toolgate_run_s  ngx_http_toolgate_run_t;
 typedef struct ngx_http_toolgate_steps_s  ngx_http_toolgate_steps_t;
 
+typedef struct ngx_http_toolgate_call_s  ngx_http_toolgate_call_t;
+
 /* What the client asked for, checked; body and scan stay as long as another turn
  * may need them. */
 typedef struct {
@@ -83,6 +85,14 @@ typedef struct {
     ngx_int_t  (*finish)(ngx_http_toolgate_run_t *run);
     ngx_int_t  (*fail)(ngx_http_toolgate_run_t *run,
                        ngx_http_toolgate_failure_t *failure);
+    /* NULL for a face that has no use for them. paragraph: text of another turn
+     * follows; by default it is parted by an empty line. The others: a call of the
+     * server's own begins, before it is checked, and has ended. */
+    ngx_int_t  (*paragraph)(ngx_http_toolgate_run_t *run);
+    ngx_int_t  (*call_begins)(ngx_http_toolgate_run_t *run,
+                              ngx_http_toolgate_call_t *call);
+    ngx_int_t  (*call_ended)(ngx_http_toolgate_run_t *run,
+                             ngx_http_toolgate_call_t *call);
 } ngx_http_toolgate_face_t;
 
 typedef struct {
@@ -100,7 +110,7 @@ typedef enum {
 } ngx_http_toolgate_call_state_e;
 
 /* One call of the round under way. */
-typedef struct {
+struct ngx_http_toolgate_call_s {
     ngx_http_toolgate_call_state_e  state;
     ngx_http_toolgate_run_t        *run;
     ngx_uint_t                      position;
@@ -120,10 +130,11 @@ typedef struct {
     tg_policy_verdict_t             verdict;        /* the last one */
     ngx_msec_t                      started;
     ngx_msec_t                      ended;
+    ngx_uint_t                      shown;          /* of the face: where it is */
     unsigned                        caller_owned:1;
     unsigned                        approve:1;      /* as the grant says */
     unsigned                        unknown_before:1;  /* the same call's outcome */
-} ngx_http_toolgate_call_t;
+};
 
 /* A call that is not to be repeated in this run. */
 typedef struct {
@@ -162,7 +173,7 @@ struct ngx_http_toolgate_run_s {
     unsigned                        limits_known:1; /* noted, not yet acted on */
     unsigned                        turn_ended:1;
     unsigned                        calls_ended:1;
-    unsigned                        relay:1;        /* no agent: passed through */
+    unsigned                        relay:1;        /* passed through as it is */
     unsigned                        out_of_memory:1;
     unsigned                        local_limits:1; /* the head is to say so */
     unsigned                        in_handler:1;   /* posted requests run after it */
@@ -183,7 +194,7 @@ struct ngx_http_toolgate_run_s {
     unsigned                        relay_done:1;   /* [DONE] went through */
 
     /* of an agent's run */
-    ngx_http_toolgate_agent_t      *agent;
+    ngx_http_toolgate_agent_t      *agent;          /* NULL: a model's one turn */
     ngx_array_t                     offered;        /* of grant_t * */
     tg_approval_mode_e              approval_mode;
     json_t                         *variables;
@@ -305,6 +316,9 @@ void ngx_http_toolgate_steps_close(ngx_http_toolgate_run_t *run);
 /* _relay.c: the owner of a pass-through turn, and what follows when it ended. */
 extern const ngx_http_toolgate_turn_owner_t  ngx_http_toolgate_relay_owner;
 ngx_int_t ngx_http_toolgate_relay_finish(ngx_http_toolgate_run_t *run);
+/* A vendor's refusal of the caller's content goes on as it is; NGX_DECLINED: it
+ * cannot. */
+ngx_int_t ngx_http_toolgate_relay_refusal(ngx_http_toolgate_run_t *run);
 
 /* An ngx_str_t copy of bytes in the request's pool; data NULL: out of memory. */
 ngx_str_t ngx_http_toolgate_copy(ngx_pool_t *pool, tg_str_t text);

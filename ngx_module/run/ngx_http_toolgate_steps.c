@@ -35,7 +35,7 @@ ngx_http_toolgate_steps_open(ngx_http_toolgate_run_t *run)
     ngx_http_cleanup_t         *cln;
     ngx_http_toolgate_steps_t  *steps;
 
-    if (run->relay || !run->prompt.store || run->conf->redis == NULL) {
+    if (run->agent == NULL || !run->prompt.store || run->conf->redis == NULL) {
         return;
     }
 

@@ -1,0 +1,372 @@
+/*
+ * How a run looks as a response: events while it goes on, or one object at the end,
+ * both made of the same items. It decides nothing.
+ */
+
+#include "ngx_http_toolgate_face.h"
+#include "ngx_http_toolgate_responses.h"
+
+
+#define NGX_HTTP_TOOLGATE_RESPONSES_ECHO_MAX  (16 * 1024 * 1024)
+
+
+static ngx_int_t ngx_http_toolgate_responses_text(ngx_http_toolgate_run_t *run,
+    tg_str_t text);
+static ngx_int_t ngx_http_toolgate_responses_refusal(ngx_http_toolgate_run_t *run,
+    tg_str_t text);
+static ngx_int_t ngx_http_toolgate_responses_reasoning(
+    ngx_http_toolgate_run_t *run, tg_str_t text);
+static ngx_int_t ngx_http_toolgate_responses_ping(ngx_http_toolgate_run_t *run);
+static ngx_int_t ngx_http_toolgate_responses_finish(ngx_http_toolgate_run_t *run);
+static ngx_int_t ngx_http_toolgate_responses_fail(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_failure_t *failure);
+static ngx_int_t ngx_http_toolgate_responses_paragraph(
+    ngx_http_toolgate_run_t *run);
+static ngx_int_t ngx_http_toolgate_responses_call_begins(
+    ngx_http_toolgate_run_t *run, ngx_http_toolgate_call_t *call);
+static ngx_int_t ngx_http_toolgate_responses_call_ended(
+    ngx_http_toolgate_run_t *run, ngx_http_toolgate_call_t *call);
+static ngx_int_t ngx_http_toolgate_responses_send(ngx_http_toolgate_run_t *run,
+    tg_rc_e rc);
+static tg_rc_e ngx_http_toolgate_responses_handed(ngx_http_toolgate_run_t *run);
+static tg_rc_e ngx_http_toolgate_responses_passed(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_responses_cleanup(void *data);
+
+
+const ngx_http_toolgate_face_t  ngx_http_toolgate_responses_face = {
+    .text = ngx_http_toolgate_responses_text,
+    .refusal = ngx_http_toolgate_responses_refusal,
+    .reasoning = ngx_http_toolgate_responses_reasoning,
+    .ping = ngx_http_toolgate_responses_ping,
+    .finish = ngx_http_toolgate_responses_finish,
+    .fail = ngx_http_toolgate_responses_fail,
+    .paragraph = ngx_http_toolgate_responses_paragraph,
+    .call_begins = ngx_http_toolgate_responses_call_begins,
+    .call_ended = ngx_http_toolgate_responses_call_ended
+};
+
+
+static tg_str_t
+ngx_http_toolgate_responses_str(ngx_str_t *s)
+{
+    return (tg_str_t) { s->len, (char *) s->data };
+}
+
+
+ngx_int_t
+ngx_http_toolgate_responses_face_init(ngx_http_toolgate_check_t *c)
+{
+    char                                  id[TG_ID_MAX_LEN];
+    tg_rc_e                               rc;
+    ngx_pool_cleanup_t                   *cln;
+    tg_responses_fault_t                  fault;
+    ngx_http_toolgate_run_t              *run;
+    ngx_http_toolgate_responses_state_t  *state;
+
+    run = c->run;
+
+    cln = ngx_pool_cleanup_add(run->request->pool,
+                               sizeof(ngx_http_toolgate_responses_state_t));
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    state = cln->data;
+    ngx_memzero(state, sizeof(ngx_http_toolgate_responses_state_t));
+    cln->handler = ngx_http_toolgate_responses_cleanup;
+    run->face_data = state;
+
+    tg_buf_init(&state->echo, NGX_HTTP_TOOLGATE_RESPONSES_ECHO_MAX);
+
+    rc = tg_responses_echo(c->body->scan, (char *) c->body->data, false,
+                           &state->echo, &fault);
+
+    if (rc == TG_E_INVALID) {
+        return ngx_http_toolgate_check_fault(c, fault.code, fault.param,
+                                             fault.message);
+    }
+
+    /* the same random part as the run's, so that either leads to the other */
+
+    snprintf(id, sizeof(id), "resp_%s", run->id + 4);
+
+    tg_responses_init(&state->answer, id,
+                      ngx_http_toolgate_responses_str(&run->prompt.model),
+                      tg_buf_get(&state->echo), run->created, run->prompt.stream);
+
+    return rc == TG_OK ? NGX_OK : NGX_ERROR;
+}
+
+
+static void
+ngx_http_toolgate_responses_cleanup(void *data)
+{
+    ngx_http_toolgate_responses_state_t  *state = data;
+
+    tg_responses_free(&state->answer);
+    tg_buf_free(&state->echo);
+}
+
+
+/* Moves the events that were added to the writer. */
+static ngx_int_t
+ngx_http_toolgate_responses_send(ngx_http_toolgate_run_t *run, tg_rc_e rc)
+{
+    tg_buf_t                             *out;
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    if (rc != TG_OK) {
+        return NGX_ERROR;
+    }
+
+    out = &state->answer.out;
+
+    if (out->len == 0) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_toolgate_face_stream(run) != NGX_OK
+        || ngx_http_toolgate_writer_add(&run->writer, out->data, out->len)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    /* a held stream keeps no more than it needs for a token */
+
+    if (out->cap > NGX_HTTP_TOOLGATE_WRITER_BUFFER) {
+        tg_buf_free(out);
+
+    } else {
+        tg_buf_reset(out);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_responses_text(ngx_http_toolgate_run_t *run, tg_str_t text)
+{
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    return ngx_http_toolgate_responses_send(run,
+                                     tg_responses_text(&state->answer, text));
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_responses_refusal(ngx_http_toolgate_run_t *run, tg_str_t text)
+{
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    return ngx_http_toolgate_responses_send(run,
+                                     tg_responses_refusal(&state->answer, text));
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_responses_reasoning(ngx_http_toolgate_run_t *run, tg_str_t text)
+{
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    return ngx_http_toolgate_responses_send(run,
+                                     tg_responses_reasoning(&state->answer, text));
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_responses_paragraph(ngx_http_toolgate_run_t *run)
+{
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    return ngx_http_toolgate_responses_send(run, tg_responses_break(&state->answer));
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_responses_ping(ngx_http_toolgate_run_t *run)
+{
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    if (ngx_http_toolgate_responses_send(run, tg_responses_open(&state->answer))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_toolgate_writer_add(&run->writer, ": ping\n\n", 8);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_responses_call_begins(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_call_t *call)
+{
+    size_t                                index;
+    tg_rc_e                               rc;
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    index = 0;
+    rc = tg_responses_call_begins(&state->answer,
+                                  ngx_http_toolgate_responses_str(&call->name),
+                                  ngx_http_toolgate_responses_str(&call->arguments),
+                                  tg_null_str, &index);
+    call->shown = index;
+
+    return ngx_http_toolgate_responses_send(run, rc);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_responses_call_ended(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_call_t *call)
+{
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    return ngx_http_toolgate_responses_send(run,
+               tg_responses_call_ended(&state->answer, call->shown,
+                                       tg_buf_get(&call->job.result),
+                                       tg_str_of(call->code)));
+}
+
+
+/* The calls of an agent's round that are the caller's to run, under ids of ours. */
+static tg_rc_e
+ngx_http_toolgate_responses_handed(ngx_http_toolgate_run_t *run)
+{
+    tg_rc_e                               rc;
+    ngx_uint_t                            i;
+    ngx_http_toolgate_call_t             *call;
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    rc = TG_OK;
+
+    for (i = 0; rc == TG_OK && i < run->call_count; i++) {
+        call = &run->calls[i];
+
+        if (call->caller_owned && call->code == NULL) {
+            rc = tg_responses_function_call(&state->answer, tg_str_of(call->id),
+                             ngx_http_toolgate_responses_str(&call->name),
+                             ngx_http_toolgate_responses_str(&call->arguments));
+        }
+    }
+
+    return rc;
+}
+
+
+/* The calls of a model that is passed through: the caller gives its ids back to it. */
+static tg_rc_e
+ngx_http_toolgate_responses_passed(ngx_http_toolgate_run_t *run)
+{
+    char                                  made[TG_ID_MAX_LEN];
+    u_char                                random[TG_ID_RANDOM_LEN];
+    size_t                                i;
+    tg_rc_e                               rc;
+    tg_str_t                              id, arguments;
+    tg_delta_call_t                      *call;
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    rc = TG_OK;
+
+    for (i = 0; rc == TG_OK && i < run->delta.call_count; i++) {
+        call = &run->delta.calls[i];
+        id = tg_buf_get(&call->id);
+        arguments = tg_buf_get(&call->arguments);
+
+        if (id.len == 0) {
+            if (ngx_http_toolgate_random(random, sizeof(random)) != NGX_OK) {
+                return TG_E_NOMEM;
+            }
+
+            tg_id_make("call_", random, made);
+            id = tg_str_of(made);
+        }
+
+        rc = tg_responses_function_call(&state->answer, id, tg_buf_get(&call->name),
+                                        arguments.len ? arguments : tg_str("{}"));
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_responses_finish(ngx_http_toolgate_run_t *run)
+{
+    tg_rc_e                               rc;
+    tg_buf_t                              whole;
+    ngx_int_t                             sent;
+    tg_responses_end_t                    end;
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    ngx_memzero(&end, sizeof(end));
+    end.usage = &run->usage;
+    end.now = ngx_time();
+    rc = TG_OK;
+
+    if (ngx_strcmp(run->finish_reason, "length") == 0) {
+        end.incomplete = "max_output_tokens";
+
+    } else if (ngx_strcmp(run->finish_reason, "content_filter") == 0) {
+        end.incomplete = "content_filter";
+
+    } else if (ngx_strcmp(run->finish_reason, "tool_calls") == 0) {
+        rc = run->agent ? ngx_http_toolgate_responses_handed(run)
+                        : ngx_http_toolgate_responses_passed(run);
+    }
+
+    if (rc == TG_OK) {
+        rc = tg_responses_end(&state->answer, &end);
+    }
+
+    if (run->prompt.stream) {
+        sent = ngx_http_toolgate_responses_send(run, rc);
+
+    } else {
+        tg_buf_init(&whole, TG_RESPONSES_OUTPUT_MAX);
+        sent = NGX_ERROR;
+
+        if (rc == TG_OK
+            && tg_responses_object(&state->answer, &end, &whole) == TG_OK)
+        {
+            sent = ngx_http_toolgate_face_whole(run, tg_buf_get(&whole));
+        }
+
+        tg_buf_free(&whole);
+    }
+
+    if (sent == NGX_OK) {
+        ngx_http_toolgate_writer_end(&run->writer);
+    }
+
+    return sent;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_responses_fail(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_failure_t *failure)
+{
+    ngx_int_t                             rc;
+    tg_responses_end_t                    end;
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    if (!run->writer.started) {
+        return ngx_http_toolgate_face_refuse(run, failure);
+    }
+
+    ngx_memzero(&end, sizeof(end));
+    end.error_code = failure->error->code;
+    end.error_message = failure->message.len
+                        ? ngx_http_toolgate_responses_str(&failure->message)
+                        : tg_str_of(failure->error->message);
+    end.usage = &run->usage;
+
+    rc = ngx_http_toolgate_responses_send(run,
+                                          tg_responses_end(&state->answer, &end));
+    ngx_http_toolgate_writer_end(&run->writer);
+
+    return rc;
+}
