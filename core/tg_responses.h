@@ -63,6 +63,8 @@ typedef struct {
     tg_str_t               history;      /* of the caller, or empty: messages that come
                                             between the instructions and the input,
                                             with commas between them */
+    bool                   metadata;     /* of the caller: "metadata" is kept; many chat
+                                            models refuse it */
     tg_rc_e                rc;           /* of the first piece that was not taken */
     size_t                 written;      /* bytes given to add */
     size_t                 input_start;  /* where the input's messages lie in them */

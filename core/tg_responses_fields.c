@@ -25,6 +25,8 @@ static tg_rc_e tg_responses_format(tg_responses_request_t *t, tg_str_t value,
     tg_scan_type_e type);
 static tg_rc_e tg_responses_effort(tg_responses_request_t *t, tg_str_t value,
     tg_scan_type_e type);
+static tg_rc_e tg_responses_metadata(tg_responses_request_t *t, tg_str_t value,
+    tg_scan_type_e type);
 static tg_rc_e tg_responses_prompt(tg_responses_request_t *t, tg_str_t value,
     tg_scan_type_e type);
 
@@ -48,7 +50,7 @@ static const tg_responses_field_t  tg_responses_known_fields[] = {
     { "include", NULL, NULL },
     { "truncation", NULL, NULL },
     { "max_tool_calls", NULL, NULL },
-    { "metadata", NULL, NULL },
+    { "metadata", NULL, tg_responses_metadata },
     { "top_logprobs", NULL, NULL }
 };
 
@@ -407,6 +409,20 @@ tg_responses_effort(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e ty
     if (effort.type != TG_SCAN_NONE) {
         tg_responses_lit(t, ",\"reasoning_effort\":");
         tg_responses_put(t, effort.text);
+    }
+
+    return t->rc;
+}
+
+
+static tg_rc_e
+tg_responses_metadata(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e type)
+{
+    (void) type;
+
+    if (t->metadata) {
+        tg_responses_lit(t, ",\"metadata\":");
+        tg_responses_put(t, value);
     }
 
     return t->rc;

@@ -44,7 +44,7 @@ X-None: 1
 
 === TEST 4: what is named and not built
 --- request eval
-["POST /v1/responses\n{}", "GET /v1/runs/run_1", "POST /v1/sessions\n{}", "GET /v1/webhooks", "POST /v1/embeddings\n{}",
+["POST /v1/moderations\n{}", "GET /v1/runs/run_1", "POST /v1/sessions\n{}", "GET /v1/webhooks", "POST /v1/embeddings\n{}",
  "POST /agentengine/api/v1/RunAgent\n{}", "GET /v1/toolsets"]
 --- config
 location /agentengine/ { toolgate_api; }

@@ -70,6 +70,7 @@ ngx_http_toolgate_responses_prompt(ngx_http_toolgate_check_t *c,
 
     tg_responses_request_init(&w->request, c->body->scan, (char *) c->body->data,
                               ngx_http_toolgate_responses_add, w);
+    w->request.metadata = (c->run->agent != NULL);
 
     ngx_http_toolgate_responses_go(w);
 }

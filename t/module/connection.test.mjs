@@ -77,7 +77,7 @@ test('C074 the connection goes on after a request that was refused before its bo
     [head(chat, `Content-Type: text/plain\r\nContent-Length: ${body.length}\r\n`) + body, 415],
     [head('/v1/nothing', `Content-Length: ${body.length}\r\n`) + body, 404],
     [head('/v1/models', `Content-Length: ${body.length}\r\n`) + body, 405],
-    [head('/v1/responses', `Content-Length: ${body.length}\r\n`) + body, 501],
+    [head('/v1/embeddings', `Content-Length: ${body.length}\r\n`) + body, 501],
     [head(chat, `Content-Length: ${body.length}\r\n`).replace(KEY, 'wrong-key-0123456789') + body, 401],
     [head(`/small${chat}`, `Content-Length: ${body.length}\r\n`) + body, 413],
     [head(chat, 'Content-Length: 1\r\n') + '{', 400],

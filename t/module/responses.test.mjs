@@ -138,6 +138,13 @@ test('an agent keeps its instructions before the caller\'s, and its tools beside
   for (const field of ['store', 'metadata', 'input', 'instructions', 'allow_actions']) assert.ok(!(field in body), field);
 });
 
+test('metadata tightens approvals as in chat: a gated call is refused', async () => {
+  const answer = await ask([callsTurn({ id: 'x', n: 'do_it', a: '{"kind":"ok","n":"1"}' }), textTurn('No.')],
+    { model: 'a', allow_actions: true, metadata: { agentengine: { tool_approval_mode: 'strict' } } });
+  assert.deepEqual(outline(answer.json), [['mcp_call', 'do_it', 'approval_unavailable'], ['message', 'No.']]);
+  assert.ok(!('metadata' in asked()));
+});
+
 test('items of an earlier answer become the messages that the model knows', async () => {
   await ask([textTurn('ok')], { input: [
     { role: 'developer', content: 'Be kind.' },

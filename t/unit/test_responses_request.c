@@ -238,16 +238,20 @@ test_earlier_messages(void **state)
 
     (void) state;
 
-    body = tg_str("{\"model\":\"m\",\"input\":\"q\",\"instructions\":\"i\"}");
+    body = tg_str("{\"model\":\"m\",\"input\":\"q\",\"instructions\":\"i\","
+                  "\"metadata\":{}}");
     scan = scan_of(body);
     tg_buf_init(&out, OUT_MAX);
     tg_responses_request_init(&t, scan, body.data, add, &out);
+    t.metadata = true;
     t.history = tg_str("{\"role\":\"user\",\"content\":\"before\"}");
 
     assert_int_equal(tg_responses_request_step(&t, 1 << 20), TG_OK);
     want = tg_str("\"i\"},{\"role\":\"user\",\"content\":\"before\"},"
                   "{\"role\":\"user\",\"content\":\"q\"}]");
     assert_non_null(memmem(out.data, out.len, want.data, want.len));
+    want = tg_str(",\"metadata\":{}}");
+    assert_true(memcmp(out.data + out.len - want.len, want.data, want.len) == 0);
     assert_true(tg_str_eq((tg_str_t) { t.input_end - t.input_start,
                                        out.data + t.input_start },
                           tg_str(",{\"role\":\"user\",\"content\":\"q\"}")));
