@@ -42,6 +42,8 @@ export async function startMockModel({ port = 0, host = '127.0.0.1', tls } = {})
 
 class MockModel {
   journal = [];
+  /** What a request without a plan gets: a function that makes a script, or undefined. */
+  answer;
   #plans = [];
   #signals = new Set();
   #waiters = new Set();
@@ -69,6 +71,7 @@ class MockModel {
     this.#plans.length = 0;
     this.#signals.clear();
     this.journal.length = 0;
+    this.answer = undefined;
   }
 
   /** Resolves as soon as predicate() is true; fails after ms. */
@@ -143,7 +146,7 @@ class MockModel {
 
     const planned = this.#plans.shift();
     const steps = typeof planned === 'function' ? planned(entry)
-      : planned ?? planFor(entry.json);
+      : planned ?? this.answer?.(entry) ?? planFor(entry.json);
     try {
       await this.#play(steps, entry, req.socket, res);
     } catch (error) {

@@ -9,11 +9,12 @@
 //   const held = proxy.hold('after', 'XADD');  await held.come;  held.release();
 //   proxy.count('script:run_intent'), proxy.drop(), proxy.refusing = true
 //
-// A hook is called with { name, words, at, connection, reply }: name is "script:" and
-// the name of its file for EVALSHA and EVAL of conf/redis/*.lua, else the command in
-// upper case; words are Buffers; reply, only in "after", is what parseReply makes. What
-// it returns (or resolves to) says what follows: 'drop' closes the connection instead of
-// passing the command or the answer on, all else passes it.
+// A hook is called with { name, words, keys, args, at, connection, reply }: name is
+// "script:" and the name of its file for EVALSHA and EVAL of conf/redis/*.lua, else the
+// command in upper case; words are Buffers; keys and args are those of a script, as
+// text; reply, only in "after", is what parseReply makes. What it returns (or resolves
+// to) says what follows: 'drop' closes the connection instead of passing the command or
+// the answer on, all else passes it.
 
 import crypto from 'node:crypto';
 import fs from 'node:fs';
@@ -136,6 +137,18 @@ function write(socket, bytes) {
   });
 }
 
+function fits(name, command) {
+  if (typeof name === 'function') return name(command);
+  return name instanceof RegExp ? name.test(command.name) : name === command.name;
+}
+
+/** Of EVAL and EVALSHA: their keys and arguments. */
+function scriptWords(words) {
+  const count = Number(words[2]);
+  const texts = words.slice(3).map((word) => word.toString('latin1'));
+  return { keys: texts.slice(0, count), args: texts.slice(count) };
+}
+
 class RedisProxy {
   /** Every command: (command) => 'drop' or anything else. */
   before;
@@ -192,8 +205,8 @@ class RedisProxy {
   }
 
   /**
-   * Calls fn at the nth command from now with this name (a string or a pattern), once.
-   * Resolves with the command when fn is through.
+   * Calls fn at the nth command from now with this name (a string, a pattern, or a
+   * function of the command), once. Resolves with the command when fn is through.
    */
   once(when, name, fn = () => {}, nth = 1) {
     if (when !== 'before' && when !== 'after') throw new Error(`"${when}"?`);
@@ -234,9 +247,7 @@ class RedisProxy {
     let action = await this[when]?.(command);
     for (const watch of [...this.#watches]) {
       const { name } = watch;
-      const fits = watch.when === when
-        && (name instanceof RegExp ? name.test(command.name) : name === command.name);
-      if (!fits) continue;
+      if (watch.when !== when || !fits(name, command)) continue;
       watch.left--;
       if (watch.left > 0) continue;
       this.#watches.delete(watch);
@@ -283,6 +294,7 @@ class RedisProxy {
       for (let found; (found = cutter.next()) !== undefined;) {
         const words = found.value;
         const command = { name: this.#name(words), words, at: performance.now(), connection: link.id };
+        if (command.name.startsWith('script:')) Object.assign(command, scriptWords(words));
         if (!await this.#hook('before', command) || client.destroyed) return;
         this.#counts.set(command.name, this.count(command.name) + 1);
         if (this.journal.length < JOURNAL) this.journal.push(command.name);

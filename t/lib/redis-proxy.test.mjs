@@ -124,6 +124,7 @@ test('a script has the name of its file, whether by its sum or by its text', asy
   const client = await connect(t);
   const names = [];
   proxy.before = ({ name }) => { names.push(name); };
+  const seen = proxy.once('after', ({ keys, args }) => keys?.[0] === 'window' && args[1] === '60', undefined, 2);
   redis.cli('script', 'flush');
 
   const unknown = await client.say('EVALSHA', sum, '1', 'window', '2', '60', '1');
@@ -132,6 +133,7 @@ test('a script has the name of its file, whether by its sum or by its text', asy
   assert.deepEqual(await client.say('EVAL', text, '1', 'window', '2', '60', '1'), [1, 1, 0]);
   assert.deepEqual(await client.say('evalsha', sum.toUpperCase(), '1', 'window', '2', '60', '1'), [1, 0, 0]);
   assert.equal(proxy.count('script:counter_take'), 2);
+  assert.deepEqual((await seen).reply, [1, 0, 0]);
   await client.say('EVAL', 'return 1', '0');
   await client.say('get', 'x');
   assert.deepEqual(names, [...Array(3).fill('script:counter_take'),
