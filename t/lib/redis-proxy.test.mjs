@@ -38,6 +38,7 @@ async function connect(t, to = proxy.socket) {
   const socket = net.connect(to);
   const parts = [];
   let over = false;
+  let last;             // answers come in the order of the commands
   socket.on('data', (part) => parts.push(part));
   socket.on('error', () => {});
   socket.on('close', () => { over = true; });
@@ -67,6 +68,17 @@ async function connect(t, to = proxy.socket) {
     /** What is answered to a command: a value, or null when the connection is closed. */
     async say(...words) {
       socket.write(encode(...words));
+      const before_ = last;
+      let done;
+      last = new Promise((resolve) => { done = resolve; });
+      try {
+        await before_;
+        return await this.answer();
+      } finally {
+        done();
+      }
+    },
+    async answer() {
       let found = null;
       await until(() => {
         const all = Buffer.concat(parts.splice(0));
