@@ -7,6 +7,7 @@
 
 
 typedef struct {
+    tg_str_t         whole;
     tg_walk_value_t  type;
     tg_walk_value_t  text;
     tg_walk_value_t  refusal;
@@ -20,7 +21,7 @@ typedef struct {
 
 
 static tg_rc_e tg_responses_part(tg_responses_request_t *t,
-    const tg_responses_part_t *part, tg_str_t whole, size_t n);
+    const tg_responses_part_t *part, size_t n);
 static tg_rc_e tg_responses_image(tg_responses_request_t *t,
     const tg_responses_part_t *part, size_t n);
 static tg_rc_e tg_responses_file(tg_responses_request_t *t,
@@ -39,12 +40,13 @@ tg_responses_wrong_part(tg_responses_request_t *t, const char *code,
 }
 
 
+/* Reads the part at the walk's place, once: it may be as long as the body. */
 static void
-tg_responses_part_read(tg_str_t text, tg_responses_part_t *part)
+tg_responses_part_read(tg_walk_t *walk, tg_responses_part_t *part)
 {
     size_t           i;
     tg_str_t         key;
-    tg_walk_t        walk;
+    const char      *start;
     tg_walk_value_t  value;
 
     const struct {
@@ -60,10 +62,10 @@ tg_responses_part_read(tg_str_t text, tg_responses_part_t *part)
 
     memset(part, 0, sizeof(*part));
 
-    walk = tg_walk_over(text);
-    (void) tg_walk_enter(&walk);
+    start = walk->p;
+    (void) tg_walk_enter(walk);
 
-    while (tg_walk_member(&walk, &key, &value)) {
+    while (tg_walk_member(walk, &key, &value)) {
         for (i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
             if (value.type != TG_SCAN_NULL && tg_walk_is(key, members[i].name)) {
                 *members[i].value = value;
@@ -71,6 +73,8 @@ tg_responses_part_read(tg_str_t text, tg_responses_part_t *part)
             }
         }
     }
+
+    part->whole = (tg_str_t) { (size_t) (walk->p - start), start };
 }
 
 
@@ -91,9 +95,8 @@ tg_rc_e
 tg_responses_content(tg_responses_request_t *t, tg_walk_value_t content)
 {
     size_t               n;
-    tg_str_t             first;
     tg_walk_t            walk;
-    tg_walk_value_t      value, next;
+    tg_scan_type_e       kind;
     tg_responses_part_t  part;
 
     if (content.type == TG_SCAN_STRING) {
@@ -108,14 +111,15 @@ tg_responses_content(tg_responses_request_t *t, tg_walk_value_t content)
 
     walk = tg_walk_over(content.text);
     (void) tg_walk_enter(&walk);
+    kind = tg_walk_at_element(&walk);
 
-    if (!tg_walk_element(&walk, &value)) {
+    if (kind == TG_SCAN_NONE) {
         return tg_responses_lit(t, "\"\"");
     }
 
-    for (n = 0; value.type != TG_SCAN_NONE; n++, value = next) {
+    for (n = 0; kind != TG_SCAN_NONE; n++) {
 
-        if (value.type != TG_SCAN_OBJECT) {
+        if (kind != TG_SCAN_OBJECT) {
             return tg_responses_wrong_part(t, "invalid_type",
                                            "A content part is an object.",
                                            "content", n);
@@ -127,22 +131,18 @@ tg_responses_content(tg_responses_request_t *t, tg_walk_value_t content)
                                            "content");
         }
 
-        tg_responses_part_read(value.text, &part);
-        first = value.text;
-
-        if (!tg_walk_element(&walk, &next)) {
-            next.type = TG_SCAN_NONE;
-        }
+        tg_responses_part_read(&walk, &part);
+        kind = tg_walk_at_element(&walk);
 
         /* many chat models take nothing but a string: one text needs no list */
 
-        if (n == 0 && next.type == TG_SCAN_NONE && tg_responses_part_is_text(&part)) {
+        if (n == 0 && kind == TG_SCAN_NONE && tg_responses_part_is_text(&part)) {
             return tg_responses_put(t, part.text.text);
         }
 
         tg_responses_put(t, n ? tg_str(",") : tg_str("["));
 
-        if (tg_responses_part(t, &part, first, n) != TG_OK) {
+        if (tg_responses_part(t, &part, n) != TG_OK) {
             return t->fault.code ? TG_E_INVALID : t->rc;
         }
     }
@@ -153,7 +153,7 @@ tg_responses_content(tg_responses_request_t *t, tg_walk_value_t content)
 
 static tg_rc_e
 tg_responses_part(tg_responses_request_t *t, const tg_responses_part_t *part,
-    tg_str_t whole, size_t n)
+    size_t n)
 {
     tg_str_t  type;
 
@@ -175,7 +175,7 @@ tg_responses_part(tg_responses_request_t *t, const tg_responses_part_t *part,
 
     /* chat's own parts, and what the model may know better than we do */
 
-    return tg_responses_put(t, whole);
+    return tg_responses_put(t, part->whole);
 }
 
 
@@ -253,6 +253,7 @@ tg_responses_join(tg_responses_request_t *t, tg_str_t list, bool refusals)
 {
     size_t               n;
     tg_walk_t            walk;
+    tg_scan_type_e       kind;
     tg_walk_value_t      value;
     tg_responses_part_t  part;
 
@@ -260,12 +261,13 @@ tg_responses_join(tg_responses_request_t *t, tg_str_t list, bool refusals)
     walk = tg_walk_over(list);
     (void) tg_walk_enter(&walk);
 
-    while (tg_walk_element(&walk, &value)) {
-        if (value.type != TG_SCAN_OBJECT) {
+    while ((kind = tg_walk_at_element(&walk)) != TG_SCAN_NONE) {
+        if (kind != TG_SCAN_OBJECT) {
+            (void) tg_walk_value(&walk);
             continue;
         }
 
-        tg_responses_part_read(value.text, &part);
+        tg_responses_part_read(&walk, &part);
         value = refusals ? part.refusal : part.text;
 
         if (value.type != TG_SCAN_STRING) {
@@ -322,7 +324,7 @@ tg_responses_joined(tg_responses_request_t *t, tg_walk_value_t value,
 {
     size_t               n;
     tg_walk_t            walk;
-    tg_walk_value_t      element;
+    tg_scan_type_e       kind;
     tg_responses_part_t  part;
 
     switch (value.type) {
@@ -345,12 +347,12 @@ tg_responses_joined(tg_responses_request_t *t, tg_walk_value_t value,
     walk = tg_walk_over(value.text);
     (void) tg_walk_enter(&walk);
 
-    for (n = 0; tg_walk_element(&walk, &element); n++) {
-        if (element.type == TG_SCAN_OBJECT) {
-            tg_responses_part_read(element.text, &part);
+    for (n = 0; (kind = tg_walk_at_element(&walk)) != TG_SCAN_NONE; n++) {
+        if (kind == TG_SCAN_OBJECT) {
+            tg_responses_part_read(&walk, &part);
         }
 
-        if (element.type != TG_SCAN_OBJECT || !tg_responses_part_is_text(&part)) {
+        if (kind != TG_SCAN_OBJECT || !tg_responses_part_is_text(&part)) {
             return tg_responses_wrong_part(t, "unsupported_item",
                                            "The output of a tool is text here.",
                                            member, n);

@@ -9,7 +9,6 @@
 
 /* What an input item has, of whatever type. */
 typedef struct {
-    tg_str_t         whole;
     tg_walk_value_t  type;
     tg_walk_value_t  id;
     tg_walk_value_t  role;
@@ -222,12 +221,12 @@ tg_responses_items_end(tg_responses_request_t *t)
 }
 
 
+/* Reads the item at the walk's place, once: it may be as long as the body. */
 static void
-tg_responses_item_read(tg_str_t text, tg_responses_in_t *in)
+tg_responses_item_read(tg_walk_t *walk, tg_responses_in_t *in)
 {
     size_t           i;
     tg_str_t         key;
-    tg_walk_t        walk;
     tg_walk_value_t  value;
 
     const struct {
@@ -241,12 +240,9 @@ tg_responses_item_read(tg_str_t text, tg_responses_in_t *in)
     };
 
     memset(in, 0, sizeof(*in));
-    in->whole = text;
+    (void) tg_walk_enter(walk);
 
-    walk = tg_walk_over(text);
-    (void) tg_walk_enter(&walk);
-
-    while (tg_walk_member(&walk, &key, &value)) {
+    while (tg_walk_member(walk, &key, &value)) {
         for (i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
             if (value.type != TG_SCAN_NULL && tg_walk_is(key, members[i].name)) {
                 *members[i].value = value;
@@ -258,18 +254,18 @@ tg_responses_item_read(tg_str_t text, tg_responses_in_t *in)
 
 
 static tg_rc_e
-tg_responses_item(tg_responses_request_t *t, tg_walk_value_t item)
+tg_responses_item(tg_responses_request_t *t, tg_scan_type_e kind)
 {
     size_t             i;
     tg_str_t           type;
     tg_responses_in_t  in;
 
-    if (item.type != TG_SCAN_OBJECT) {
+    if (kind != TG_SCAN_OBJECT) {
         return tg_responses_wrong_item(t, "invalid_type", "An item is an object.",
                                        "");
     }
 
-    tg_responses_item_read(item.text, &in);
+    tg_responses_item_read(&t->items, &in);
     type = tg_walk_inside(in.type);
 
     if (in.type.type == TG_SCAN_NONE) {
@@ -469,7 +465,7 @@ tg_responses_request_step(tg_responses_request_t *t, size_t budget)
 {
     tg_rc_e          rc;
     const char      *from;
-    tg_walk_value_t  item;
+    tg_scan_type_e   item;
 
     rc = TG_OK;
 
@@ -481,7 +477,9 @@ tg_responses_request_step(tg_responses_request_t *t, size_t budget)
 
     while (rc == TG_OK && t->phase == TG_RESPONSES_AT_ITEM) {
 
-        if (!tg_walk_element(&t->items, &item)) {
+        item = tg_walk_at_element(&t->items);
+
+        if (item == TG_SCAN_NONE) {
             rc = tg_responses_items_end(t);
             break;
         }

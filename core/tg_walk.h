@@ -45,6 +45,10 @@ bool tg_walk_member(tg_walk_t *walk, tg_str_t *key, tg_walk_value_t *value);
 /* The next element of the array that was entered; false: it has no more. */
 bool tg_walk_element(tg_walk_t *walk, tg_walk_value_t *value);
 
+/* The same, but goes to the element and not over it: it can be entered, or passed with
+ * tg_walk_value. NONE: there are no more. */
+tg_scan_type_e tg_walk_at_element(tg_walk_t *walk);
+
 /* Whether the bytes between a string's quotes mean this text. */
 bool tg_walk_is(tg_str_t inside, const char *text);
 
