@@ -14,6 +14,7 @@ typedef struct {
     const char             *name;
     const char             *chat;     /* its name there, with the value as it is */
     tg_responses_field_pt   write;    /* or what writes it; neither: left out */
+    const char             *unless;   /* it is left out beside this one */
 } tg_responses_field_t;
 
 
@@ -27,31 +28,38 @@ static tg_rc_e tg_responses_effort(tg_responses_request_t *t, tg_str_t value,
     tg_scan_type_e type);
 static tg_rc_e tg_responses_metadata(tg_responses_request_t *t, tg_str_t value,
     tg_scan_type_e type);
+static tg_rc_e tg_responses_messages(tg_responses_request_t *t, tg_str_t value,
+    tg_scan_type_e type);
 static tg_rc_e tg_responses_prompt(tg_responses_request_t *t, tg_str_t value,
     tg_scan_type_e type);
 
 
 static const tg_responses_field_t  tg_responses_known_fields[] = {
-    { "tools", NULL, tg_responses_tools },
-    { "tool_choice", NULL, tg_responses_tool_choice },
-    { "text", NULL, tg_responses_format },
-    { "reasoning", NULL, tg_responses_effort },
-    { "prompt", NULL, tg_responses_prompt },
-    { "max_output_tokens", "max_completion_tokens", NULL },
-    { "model", NULL, NULL },
-    { "input", NULL, NULL },
-    { "instructions", NULL, NULL },
-    { "stream", NULL, NULL },
-    { "stream_options", NULL, NULL },
-    { "store", NULL, NULL },
-    { "previous_response_id", NULL, NULL },
-    { "conversation", NULL, NULL },
-    { "background", NULL, NULL },
-    { "include", NULL, NULL },
-    { "truncation", NULL, NULL },
-    { "max_tool_calls", NULL, NULL },
-    { "metadata", NULL, tg_responses_metadata },
-    { "top_logprobs", NULL, NULL }
+    { "tools", NULL, tg_responses_tools, NULL },
+    { "tool_choice", NULL, tg_responses_tool_choice, NULL },
+    { "text", NULL, tg_responses_format, NULL },
+    { "reasoning", NULL, tg_responses_effort, NULL },
+    { "prompt", NULL, tg_responses_prompt, NULL },
+    { "messages", NULL, tg_responses_messages, NULL },
+    { "max_output_tokens", "max_completion_tokens", NULL, NULL },
+    { "max_completion_tokens", "max_completion_tokens", NULL, "max_output_tokens" },
+    { "response_format", "response_format", NULL, "text" },
+    { "verbosity", "verbosity", NULL, "text" },
+    { "reasoning_effort", "reasoning_effort", NULL, "reasoning" },
+    { "model", NULL, NULL, NULL },
+    { "input", NULL, NULL, NULL },
+    { "instructions", NULL, NULL, NULL },
+    { "stream", NULL, NULL, NULL },
+    { "stream_options", NULL, NULL, NULL },
+    { "store", NULL, NULL, NULL },
+    { "previous_response_id", NULL, NULL, NULL },
+    { "conversation", NULL, NULL, NULL },
+    { "background", NULL, NULL, NULL },
+    { "include", NULL, NULL, NULL },
+    { "truncation", NULL, NULL, NULL },
+    { "max_tool_calls", NULL, NULL, NULL },
+    { "metadata", NULL, tg_responses_metadata, NULL },
+    { "top_logprobs", NULL, NULL, NULL }
 };
 
 #define TG_RESPONSES_FIELDS                                                   \
@@ -91,6 +99,11 @@ tg_responses_fields(tg_responses_request_t *t)
             tg_responses_put(t, key);
             tg_responses_lit(t, "\":");
             tg_responses_put(t, value);
+
+        } else if (field->unless
+                   && tg_responses_field(t->scan, t->body, field->unless))
+        {
+            continue;
 
         } else if (field->chat) {
             tg_responses_lit(t, ",\"");
@@ -426,6 +439,18 @@ tg_responses_metadata(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e 
     }
 
     return t->rc;
+}
+
+
+static tg_rc_e
+tg_responses_messages(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e type)
+{
+    (void) value;
+    (void) type;
+
+    return tg_responses_wrong(t, "invalid_value",
+                              "A response is made of \"input\", a chat of "
+                              "\"messages\".", "messages");
 }
 
 

@@ -184,7 +184,7 @@ tg_responses_start(tg_responses_request_t *t)
         tg_responses_put(t, text);
         tg_responses_lit(t, "}");
 
-        t->items = tg_walk_over(tg_null_str);
+        t->items = tg_walk_over(tg_str(""));
         return t->rc;
     }
 

@@ -24,7 +24,7 @@ typedef struct {
 } tg_walk_value_t;
 
 
-/* A walk over the value that text holds. */
+/* A walk over the value that text holds; its data is not NULL. */
 static inline tg_walk_t
 tg_walk_over(tg_str_t text)
 {

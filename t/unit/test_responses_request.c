@@ -284,6 +284,13 @@ test_fields(void **state)
                 "'strict':true}},{'type':'function','function':{'name':'g'}}],"
                 "'tool_choice':{'type':'function','function':{'name':'f'}}}");
 
+    /* what chat has another name for comes once */
+    assert_chat("{'model':'m','input':'q','max_completion_tokens':1,"
+                "'max_output_tokens':2,'response_format':{},'text':{},"
+                "'reasoning_effort':'low'}",
+                "{'model':'m','messages':[" USER("q") "],'max_completion_tokens':2,"
+                "'reasoning_effort':'low'}");
+
     assert_chat("{'model':'m','input':'q','tools':[],'tool_choice':{'type':"
                 "'allowed_tools','mode':'required','tools':["
                 "{'type':'function','name':'f'},{'type':'function','name':'g'}]}}",
@@ -346,6 +353,8 @@ test_refusals(void **state)
                    "input[1].output[0]");
     assert_refused(IN("{'type':'mcp_call','id':'1','name':'f'}"), "missing_parameter",
                    "input[1].arguments");
+    assert_refused("{'model':'m','input':'q','messages':[]}", "invalid_value",
+                   "messages");
     assert_refused("{'model':'m','input':'q','tools':{}}", "invalid_type", "tools");
     assert_refused("{'model':'m','input':'q','tools':[{'type':'mcp'}]}",
                    "unsupported_tool", "tools[0].type");

@@ -71,14 +71,14 @@ test_members(void **state)
 static void
 test_strings_of_every_length(void **state)
 {
-    char       text[64];
+    char       text[256];
     size_t     len, at;
     tg_walk_t  walk;
     tg_walk_value_t  value;
 
     (void) state;
 
-    for (len = 0; len < 30; len++) {
+    for (len = 0; len < 150; len++) {
         for (at = 0; at + 1 < len; at++) {
             memset(text, 'x', sizeof(text));
             text[0] = '"';
