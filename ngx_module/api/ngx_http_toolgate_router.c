@@ -87,6 +87,12 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     { ngx_string("/v1/sessions/*"), 0, NGX_HTTP_GET|NGX_HTTP_DELETE, "GET, DELETE",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_sessions_api },
 
+    { ngx_string("/v1/approvals"), 0, NGX_HTTP_GET, "GET",
+      NGX_HTTP_TOOLGATE_SCOPE_APPROVE, ngx_http_toolgate_approvals_api },
+
+    { ngx_string("/v1/approvals/*"), 0, NGX_HTTP_GET|NGX_HTTP_POST, "GET, POST",
+      NGX_HTTP_TOOLGATE_SCOPE_APPROVE, ngx_http_toolgate_approvals_api },
+
     { ngx_string("/v1/sessions/*/messages"), 0, NGX_HTTP_GET, "GET",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_sessions_api },
 
@@ -94,7 +100,6 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     ngx_http_toolgate_later("/v1/completions", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/moderations", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/runs", NGX_HTTP_TOOLGATE_SCOPE_RUN),
-    ngx_http_toolgate_later("/v1/approvals", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/agentengine/api/v1", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/toolsets", NGX_HTTP_TOOLGATE_SCOPE_TOOLS),
     ngx_http_toolgate_later("/v1/webhooks", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
