@@ -88,6 +88,8 @@ static const tg_error_t  tg_errors[] = {
     { "invocation_conflict", 409, TG_ERROR_CONFLICT,
       "This invocation_id was used with another body. Use a new id for a new "
       "request." },
+    { "response_in_progress", 409, TG_ERROR_CONFLICT,
+      "The response has not ended. Wait for its end, then go on from it." },
     { "session_busy", 409, TG_ERROR_CONFLICT,
       "The session has a run under way. Wait for its end or cancel it, then send "
       "this again." },

@@ -86,6 +86,27 @@ void tg_responses_request_init(tg_responses_request_t *t, const tg_scan_t *scan,
 tg_rc_e tg_responses_request_step(tg_responses_request_t *t, size_t budget);
 
 
+/* Appends the messages of an input that was taken before, with commas between them. */
+tg_rc_e tg_responses_messages(tg_str_t input, tg_buf_t *out);
+
+/* Whether an input begins with the answer to a call, so that it means nothing without
+ * what was before it. */
+bool tg_responses_answers(tg_str_t input);
+
+/* A page of the items of an input. */
+typedef struct {
+    const char  *id;            /* of the response */
+    tg_str_t     after;         /* id of an item, or empty */
+    size_t       limit;
+    bool         newest;        /* first; else in the order of the input */
+} tg_responses_page_t;
+
+/* Appends the page as the API shows it, each item with an id and messages in parts.
+ * TG_E_INVALID: there is no item `after`. */
+tg_rc_e tg_responses_input_items(tg_str_t input, const tg_responses_page_t *page,
+    tg_buf_t *out);
+
+
 /*
  * What every snapshot of the response shows again of the request, defaults filled in:
  * members with a comma before each. TG_E_INVALID with *fault for a wrong type.

@@ -28,7 +28,8 @@ static tg_rc_e tg_responses_effort(tg_responses_request_t *t, tg_str_t value,
     tg_scan_type_e type);
 static tg_rc_e tg_responses_metadata(tg_responses_request_t *t, tg_str_t value,
     tg_scan_type_e type);
-static tg_rc_e tg_responses_messages(tg_responses_request_t *t, tg_str_t value,
+static tg_rc_e tg_responses_chat_messages(tg_responses_request_t *t,
+    tg_str_t value,
     tg_scan_type_e type);
 static tg_rc_e tg_responses_prompt(tg_responses_request_t *t, tg_str_t value,
     tg_scan_type_e type);
@@ -40,7 +41,7 @@ static const tg_responses_field_t  tg_responses_known_fields[] = {
     { "text", NULL, tg_responses_format, NULL },
     { "reasoning", NULL, tg_responses_effort, NULL },
     { "prompt", NULL, tg_responses_prompt, NULL },
-    { "messages", NULL, tg_responses_messages, NULL },
+    { "messages", NULL, tg_responses_chat_messages, NULL },
     { "max_output_tokens", "max_completion_tokens", NULL, NULL },
     { "max_completion_tokens", "max_completion_tokens", NULL, "max_output_tokens" },
     { "response_format", "response_format", NULL, "text" },
@@ -443,7 +444,7 @@ tg_responses_metadata(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e 
 
 
 static tg_rc_e
-tg_responses_messages(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e type)
+tg_responses_chat_messages(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e type)
 {
     (void) value;
     (void) type;

@@ -132,6 +132,17 @@ tg_responses_next_message(tg_responses_request_t *t)
 }
 
 
+/* An input that is one text. */
+static void
+tg_responses_user_text(tg_responses_request_t *t, tg_str_t text)
+{
+    tg_responses_next_message(t);
+    tg_responses_lit(t, "{\"role\":\"user\",\"content\":");
+    tg_responses_put(t, text);
+    tg_responses_lit(t, "}");
+}
+
+
 static tg_rc_e
 tg_responses_start(tg_responses_request_t *t)
 {
@@ -179,11 +190,7 @@ tg_responses_start(tg_responses_request_t *t)
     t->phase = TG_RESPONSES_AT_ITEM;
 
     if (member->value.type == TG_SCAN_STRING) {
-        tg_responses_next_message(t);
-        tg_responses_lit(t, "{\"role\":\"user\",\"content\":");
-        tg_responses_put(t, text);
-        tg_responses_lit(t, "}");
-
+        tg_responses_user_text(t, text);
         t->items = tg_walk_over(tg_str(""));
         return t->rc;
     }
@@ -457,6 +464,72 @@ tg_responses_server_call(tg_responses_request_t *t, const tg_responses_in_t *in)
     tg_responses_lit(t, "}");
 
     return t->rc;
+}
+
+
+static tg_rc_e
+tg_responses_add_text(void *ctx, const char *data, size_t len)
+{
+    return tg_buf_append(ctx, data, len);
+}
+
+
+tg_rc_e
+tg_responses_messages(tg_str_t input, tg_buf_t *out)
+{
+    tg_rc_e                  rc;
+    tg_scan_type_e           item;
+    tg_responses_request_t   t;
+
+    tg_responses_request_init(&t, NULL, NULL, tg_responses_add_text, out);
+
+    if (input.len == 0) {
+        return out->error;
+    }
+
+    t.items = tg_walk_over(input);
+
+    if (!tg_walk_enter(&t.items)) {
+        tg_responses_user_text(&t, input);
+        return out->error;
+    }
+
+    while ((item = tg_walk_at_element(&t.items)) != TG_SCAN_NONE) {
+        rc = tg_responses_item(&t, item);
+
+        if (rc != TG_OK) {
+            return rc;
+        }
+    }
+
+    tg_responses_close(&t);
+
+    return out->error;
+}
+
+
+bool
+tg_responses_answers(tg_str_t input)
+{
+    tg_str_t           type;
+    tg_walk_t          walk;
+    tg_responses_in_t  in;
+
+    if (input.len == 0) {
+        return false;
+    }
+
+    walk = tg_walk_over(input);
+
+    if (!tg_walk_enter(&walk) || tg_walk_at_element(&walk) != TG_SCAN_OBJECT) {
+        return false;
+    }
+
+    tg_responses_item_read(&walk, &in);
+    type = tg_walk_inside(in.type);
+
+    return tg_walk_is(type, "function_call_output")
+           || tg_walk_is(type, "mcp_approval_response");
 }
 
 

@@ -10,6 +10,11 @@ static void ngx_http_toolgate_responses_body(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body);
 static void ngx_http_toolgate_responses_begin(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_responses_later(ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_responses_store(ngx_http_toolgate_check_t *c,
+    ngx_uint_t *keep);
+static ngx_int_t ngx_http_toolgate_responses_previous(
+    ngx_http_toolgate_check_t *c);
+static void ngx_http_toolgate_responses_known(ngx_http_toolgate_check_t *c);
 static void ngx_http_toolgate_responses_start(ngx_http_toolgate_check_t *c);
 
 
@@ -20,7 +25,7 @@ ngx_http_toolgate_responses(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     ngx_str_t  allow = ngx_string("POST");
 
     if (rest->len) {
-        return ngx_http_toolgate_reply_error(r, "not_implemented", NULL, NULL);
+        return ngx_http_toolgate_responses_one(r, key, rest);
     }
 
     if (r->method != NGX_HTTP_POST) {
@@ -48,50 +53,119 @@ ngx_http_toolgate_responses_body(ngx_http_request_t *r,
 static void
 ngx_http_toolgate_responses_begin(ngx_http_toolgate_check_t *c)
 {
+    ngx_uint_t                            keep;
+    ngx_http_toolgate_responses_state_t  *state;
+
+    keep = 0;
+
     if (ngx_http_toolgate_responses_later(c) != NGX_OK
-        || ngx_http_toolgate_responses_face_init(c) != NGX_OK)
+        || ngx_http_toolgate_responses_store(c, &keep) != NGX_OK
+        || ngx_http_toolgate_responses_face_init(c, keep) != NGX_OK
+        || ngx_http_toolgate_responses_previous(c) != NGX_OK)
     {
         ngx_http_toolgate_check_refuse(c);
         return;
     }
 
-    ngx_http_toolgate_responses_prompt(c, ngx_http_toolgate_responses_start);
+    state = c->run->face_data;
+
+    if (state->previous.len) {
+        ngx_http_toolgate_responses_chain(c, ngx_http_toolgate_responses_known);
+        return;
+    }
+
+    ngx_http_toolgate_responses_known(c);
 }
 
 
-/* What needs responses to be kept: better no answer than a promise. */
 static ngx_int_t
 ngx_http_toolgate_responses_later(ngx_http_toolgate_check_t *c)
 {
-    ngx_uint_t  i, value;
+    ngx_uint_t  background;
 
-    static const char *const  fields[] = {
-        "previous_response_id", "conversation", NULL
-    };
-
-    static const char *const  switches[] = { "store", "background", NULL };
-
-    for (i = 0; fields[i]; i++) {
-        if (ngx_http_toolgate_check_member(c, fields[i])) {
-            return ngx_http_toolgate_check_fault(c, "not_implemented", fields[i],
-                                                 NULL);
-        }
+    if (ngx_http_toolgate_check_member(c, "conversation")) {
+        return ngx_http_toolgate_check_fault(c, "not_implemented", "conversation",
+                                             NULL);
     }
 
-    for (i = 0; switches[i]; i++) {
-        if (ngx_http_toolgate_check_bool(c, switches[i], &value) != NGX_OK) {
-            return NGX_DECLINED;
-        }
-
-        if (value) {
-            return ngx_http_toolgate_check_fault(c, "not_implemented", switches[i],
-                                                 NULL);
-        }
+    if (ngx_http_toolgate_check_bool(c, "background", &background) != NGX_OK) {
+        return NGX_DECLINED;
     }
 
-    c->run->prompt.store = (ngx_http_toolgate_check_member(c, "store") == NULL);
+    return background ? ngx_http_toolgate_check_fault(c, "not_implemented",
+                                                      "background", NULL)
+                      : NGX_OK;
+}
+
+
+/* Whether the response is kept: yes unless the request says no, or there is nowhere
+ * to. */
+static ngx_int_t
+ngx_http_toolgate_responses_store(ngx_http_toolgate_check_t *c, ngx_uint_t *keep)
+{
+    ngx_uint_t  asked;
+
+    if (ngx_http_toolgate_check_bool(c, "store", &asked) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    if (asked && c->run->conf->redis == NULL) {
+        return ngx_http_toolgate_check_fault(c, "store_unavailable", "store",
+                                             "This server keeps nothing: it has no "
+                                             "store. Send \"store\": false.");
+    }
+
+    *keep = (asked || ngx_http_toolgate_check_member(c, "store") == NULL)
+            && c->run->conf->redis != NULL;
+
+    /* of an agent's run there is a record as well */
+
+    c->run->prompt.store = *keep && c->run->agent != NULL;
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_responses_previous(ngx_http_toolgate_check_t *c)
+{
+    char                                  id[TG_ID_MAX_LEN];
+    tg_str_t                              text;
+    ptrdiff_t                             n;
+    const tg_scan_member_t               *member;
+    ngx_http_toolgate_responses_state_t  *state = c->run->face_data;
+
+    member = ngx_http_toolgate_check_member(c, "previous_response_id");
+
+    if (member == NULL) {
+        return NGX_OK;
+    }
+
+    if (c->run->conf->redis == NULL) {
+        return ngx_http_toolgate_check_fault(c, "store_unavailable",
+                                             "previous_response_id", NULL);
+    }
+
+    n = tg_scan_string((char *) c->body->data, member->value, id, sizeof(id));
+    text.data = id;
+    text.len = n < 0 ? 0 : (size_t) n;
+
+    if (!tg_id_valid("resp_", text)) {
+        return ngx_http_toolgate_check_fault(c, "not_found", "previous_response_id",
+                                             NGX_HTTP_TOOLGATE_RESPONSES_UNKNOWN);
+    }
+
+    state->previous = ngx_http_toolgate_copy(c->request->pool, text);
+
+    return state->previous.data ? NGX_OK : NGX_ERROR;
+}
+
+
+/* All that the store had to say is known. */
+static void
+ngx_http_toolgate_responses_known(ngx_http_toolgate_check_t *c)
+{
+    ngx_http_toolgate_responses_prompt(c, ngx_http_toolgate_responses_start);
 }
 
 

@@ -7,7 +7,8 @@
 #include "ngx_http_toolgate_responses.h"
 
 
-#define NGX_HTTP_TOOLGATE_RESPONSES_ECHO_MAX  (16 * 1024 * 1024)
+#define NGX_HTTP_TOOLGATE_RESPONSES_ECHO_MAX     (16 * 1024 * 1024)
+#define NGX_HTTP_TOOLGATE_RESPONSES_HISTORY_MAX  (64 * 1024 * 1024)
 
 
 static ngx_int_t ngx_http_toolgate_responses_text(ngx_http_toolgate_run_t *run,
@@ -54,7 +55,8 @@ ngx_http_toolgate_responses_str(ngx_str_t *s)
 
 
 ngx_int_t
-ngx_http_toolgate_responses_face_init(ngx_http_toolgate_check_t *c)
+ngx_http_toolgate_responses_face_init(ngx_http_toolgate_check_t *c,
+    ngx_uint_t keep)
 {
     char                                  id[TG_ID_MAX_LEN];
     tg_rc_e                               rc;
@@ -76,9 +78,11 @@ ngx_http_toolgate_responses_face_init(ngx_http_toolgate_check_t *c)
     cln->handler = ngx_http_toolgate_responses_cleanup;
     run->face_data = state;
 
+    state->keep = keep ? 1 : 0;
     tg_buf_init(&state->echo, NGX_HTTP_TOOLGATE_RESPONSES_ECHO_MAX);
+    tg_buf_init(&state->history, NGX_HTTP_TOOLGATE_RESPONSES_HISTORY_MAX);
 
-    rc = tg_responses_echo(c->body->scan, (char *) c->body->data, false,
+    rc = tg_responses_echo(c->body->scan, (char *) c->body->data, keep != 0,
                            &state->echo, &fault);
 
     if (rc == TG_E_INVALID) {
@@ -105,6 +109,8 @@ ngx_http_toolgate_responses_cleanup(void *data)
 
     tg_responses_free(&state->answer);
     tg_buf_free(&state->echo);
+    tg_buf_free(&state->history);
+    ngx_http_toolgate_bytes_free(NULL, state->data, state->size);
 }
 
 
@@ -280,8 +286,10 @@ ngx_http_toolgate_responses_passed(ngx_http_toolgate_run_t *run)
                 return TG_E_NOMEM;
             }
 
+            /* and it is in what is kept */
             tg_id_make("call_", random, made);
-            id = tg_str_of(made);
+            tg_buf_cstr(&call->id, made);
+            id = tg_buf_get(&call->id);
         }
 
         rc = tg_responses_function_call(&state->answer, id, tg_buf_get(&call->name),
@@ -321,21 +329,26 @@ ngx_http_toolgate_responses_finish(ngx_http_toolgate_run_t *run)
         rc = tg_responses_end(&state->answer, &end);
     }
 
+    tg_buf_init(&whole, TG_RESPONSES_OUTPUT_MAX);
+
+    if (rc == TG_OK && (state->keep || !run->prompt.stream)) {
+        rc = tg_responses_object(&state->answer, &end, &whole);
+    }
+
+    if (rc == TG_OK) {
+        ngx_http_toolgate_responses_keep(run, tg_buf_get(&whole),
+                                         end.incomplete ? "incomplete" : "completed");
+    }
+
     if (run->prompt.stream) {
         sent = ngx_http_toolgate_responses_send(run, rc);
 
     } else {
-        tg_buf_init(&whole, TG_RESPONSES_OUTPUT_MAX);
-        sent = NGX_ERROR;
-
-        if (rc == TG_OK
-            && tg_responses_object(&state->answer, &end, &whole) == TG_OK)
-        {
-            sent = ngx_http_toolgate_face_whole(run, tg_buf_get(&whole));
-        }
-
-        tg_buf_free(&whole);
+        sent = (rc == TG_OK)
+               ? ngx_http_toolgate_face_whole(run, tg_buf_get(&whole)) : NGX_ERROR;
     }
+
+    tg_buf_free(&whole);
 
     if (sent == NGX_OK) {
         ngx_http_toolgate_writer_end(&run->writer);
@@ -349,6 +362,8 @@ static ngx_int_t
 ngx_http_toolgate_responses_fail(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure)
 {
+    tg_rc_e                               ended;
+    tg_buf_t                              whole;
     ngx_int_t                             rc;
     tg_responses_end_t                    end;
     ngx_http_toolgate_responses_state_t  *state = run->face_data;
@@ -364,8 +379,19 @@ ngx_http_toolgate_responses_fail(ngx_http_toolgate_run_t *run,
                         : tg_str_of(failure->error->message);
     end.usage = &run->usage;
 
-    rc = ngx_http_toolgate_responses_send(run,
-                                          tg_responses_end(&state->answer, &end));
+    ended = tg_responses_end(&state->answer, &end);
+
+    tg_buf_init(&whole, TG_RESPONSES_OUTPUT_MAX);
+
+    if (state->keep && ended == TG_OK
+        && tg_responses_object(&state->answer, &end, &whole) == TG_OK)
+    {
+        ngx_http_toolgate_responses_keep(run, tg_buf_get(&whole), "failed");
+    }
+
+    tg_buf_free(&whole);
+
+    rc = ngx_http_toolgate_responses_send(run, ended);
     ngx_http_toolgate_writer_end(&run->writer);
 
     return rc;

@@ -40,8 +40,9 @@ void
 ngx_http_toolgate_responses_prompt(ngx_http_toolgate_check_t *c,
     ngx_http_toolgate_check_done_pt done)
 {
-    ngx_pool_cleanup_t                  *cln;
-    ngx_http_toolgate_responses_work_t  *w;
+    ngx_pool_cleanup_t                   *cln;
+    ngx_http_toolgate_responses_work_t   *w;
+    ngx_http_toolgate_responses_state_t  *state;
 
     cln = ngx_pool_cleanup_add(c->request->pool,
                                sizeof(ngx_http_toolgate_responses_work_t));
@@ -70,7 +71,9 @@ ngx_http_toolgate_responses_prompt(ngx_http_toolgate_check_t *c,
 
     tg_responses_request_init(&w->request, c->body->scan, (char *) c->body->data,
                               ngx_http_toolgate_responses_add, w);
+    state = c->run->face_data;
     w->request.metadata = (c->run->agent != NULL);
+    w->request.history = tg_buf_get(&state->history);
 
     ngx_http_toolgate_responses_go(w);
 }
@@ -87,7 +90,8 @@ ngx_http_toolgate_responses_add(void *ctx, const char *data, size_t len)
     if (w->len + len > w->cap) {
         cap = ngx_max(2 * w->cap, w->len + len);
 
-        if (cap > NGX_HTTP_TOOLGATE_RESPONSES_GROWTH * w->check->body->len
+        if (cap > NGX_HTTP_TOOLGATE_RESPONSES_GROWTH
+                  * (w->check->body->len + w->request.history.len)
                   + NGX_HTTP_TOOLGATE_RESPONSES_SPARE)
         {
             return TG_E_LIMIT;
@@ -189,12 +193,27 @@ ngx_http_toolgate_responses_work(ngx_http_toolgate_responses_work_t *w)
 static void
 ngx_http_toolgate_responses_take(ngx_http_toolgate_responses_work_t *w)
 {
-    ngx_http_toolgate_body_t  *body;
+    ngx_http_toolgate_body_t             *body;
+    const tg_scan_member_t               *member;
+    ngx_http_toolgate_responses_state_t  *state;
 
     body = w->check->body;
+    state = w->check->run->face_data;
+
+    tg_buf_free(&state->history);
+
+    if (state->keep) {
+        member = tg_scan_find(body->scan, (char *) body->data, "input");
+        state->input.data = body->data + member->value.start;
+        state->input.len = member->value.end - member->value.start;
+        state->data = body->data;
+        state->size = body->cap;
+
+    } else {
+        ngx_http_toolgate_bytes_free(w->check->request->pool, body->data, body->cap);
+    }
 
     tg_scan_free(body->scan);
-    ngx_http_toolgate_bytes_free(w->check->request->pool, body->data, body->cap);
 
     body->data = w->data;
     body->len = w->len;
