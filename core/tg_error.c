@@ -141,6 +141,13 @@ static const tg_error_t  tg_errors[] = {
     /* this server */
     { "run_timeout", 504, TG_ERROR_API,
       "The run took longer than this server allows. Try a smaller task." },
+    { "run_cancelled", 409, TG_ERROR_CONFLICT,
+      "The run was cancelled. Start a new one." },
+    { "run_superseded", 409, TG_ERROR_CONFLICT,
+      "A newer message of the session took the place of this run. Ask for that one." },
+    { "run_moved", 503, TG_ERROR_API,
+      "The run goes on in another worker. Ask for it by its id, or send the request "
+      "again with the same invocation_id." },
     { "too_many_events", 500, TG_ERROR_API,
       "The run produced more events than this server keeps. Split the task into "
       "smaller ones." },

@@ -6,6 +6,10 @@
 #include "ngx_http_toolgate_module.h"
 
 
+static ngx_table_elt_t *ngx_http_toolgate_header_get(ngx_list_t *headers,
+    const char *name);
+
+
 ngx_int_t
 ngx_http_toolgate_add_header(ngx_http_request_t *r, const char *name,
     ngx_str_t *value)
@@ -35,11 +39,40 @@ ngx_http_toolgate_request_header(ngx_http_request_t *r, const char *name)
 }
 
 
+ngx_int_t
+ngx_http_toolgate_change_header(ngx_http_request_t *r, const char *name,
+    ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_toolgate_header_get(&r->headers_out.headers, name);
+
+    if (h == NULL) {
+        return ngx_http_toolgate_add_header(r, name, value);
+    }
+
+    h->value = *value;
+
+    return NGX_OK;
+}
+
+
 ngx_str_t
 ngx_http_toolgate_header_find(ngx_list_t *headers, const char *name)
 {
-    size_t            len;
     ngx_str_t         none = ngx_null_string;
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_toolgate_header_get(headers, name);
+
+    return h ? h->value : none;
+}
+
+
+static ngx_table_elt_t *
+ngx_http_toolgate_header_get(ngx_list_t *headers, const char *name)
+{
+    size_t            len;
     ngx_uint_t        i;
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
@@ -52,7 +85,7 @@ ngx_http_toolgate_header_find(ngx_list_t *headers, const char *name)
 
         if (i >= part->nelts) {
             if (part->next == NULL) {
-                return none;
+                return NULL;
             }
 
             part = part->next;
@@ -66,7 +99,7 @@ ngx_http_toolgate_header_find(ngx_list_t *headers, const char *name)
         if (h[i].hash != 0 && h[i].key.len == len
             && ngx_strncasecmp(h[i].key.data, (u_char *) name, len) == 0)
         {
-            return h[i].value;
+            return &h[i];
         }
     }
 }

@@ -7,6 +7,8 @@
 #include "ngx_http_toolgate_module.h"
 #include "ngx_http_toolgate_limit.h"
 #include "ngx_http_toolgate_registry.h"
+#include "ngx_http_toolgate_run.h"
+#include "ngx_http_toolgate_run_feed.h"
 #include "ngx_http_toolgate_turn.h"
 #include "ngx_toolgate_helper.h"
 
@@ -170,6 +172,13 @@ static ngx_command_t  ngx_http_toolgate_commands[] = {
       0,
       NULL },
 
+    { ngx_string("toolgate_run_host"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
+      ngx_http_toolgate_run_host,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("toolgate_limit"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
       ngx_http_toolgate_limit,
@@ -248,7 +257,8 @@ ngx_http_toolgate_postconfiguration(ngx_conf_t *cf)
     tmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_toolgate_module);
 
     if (ngx_http_toolgate_turn_init(cf) != NGX_OK
-        || ngx_http_toolgate_limits_finish(cf, tmcf) != NGX_OK)
+        || ngx_http_toolgate_limits_finish(cf, tmcf) != NGX_OK
+        || ngx_http_toolgate_run_host_finish(cf, tmcf) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -462,6 +472,9 @@ ngx_http_toolgate_init_process(ngx_cycle_t *cycle)
 
     if (ngx_toolgate_client_init_worker(cycle) != NGX_OK
         || ngx_toolgate_redis_init_worker(cycle) != NGX_OK
+        || ngx_http_toolgate_run_store_init_worker(cycle) != NGX_OK
+        || ngx_http_toolgate_feed_init_worker(cycle) != NGX_OK
+        || ngx_http_toolgate_run_scan_init_worker(cycle) != NGX_OK
         || ngx_toolgate_helper_init_worker(cycle) != NGX_OK
         || ngx_http_toolgate_registry_init_worker(cycle) != NGX_OK)
     {

@@ -32,6 +32,10 @@ typedef struct {
     ngx_toolgate_redis_conf_t     *redis;          /* NULL: none configured */
     ngx_shm_zone_t                *zone;
     ngx_addr_t                    *helper;         /* NULL: none configured */
+    ngx_str_t                      run_host;       /* its URI, or empty */
+    struct sockaddr               *run_host_addr;
+    socklen_t                      run_host_addr_len;
+    void                          *run_host_server;  /* until its address is known */
     ngx_toolgate_client_conf_t     client;
     ngx_array_t                    allow;          /* of tg_netguard_allow_t */
     ngx_array_t                    own;            /* of tg_netguard_own_t */
@@ -98,6 +102,7 @@ char *ngx_http_toolgate_own_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 char *ngx_http_toolgate_hosts(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_ca(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_toolgate_run_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_toolgate_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 /* Adds the $toolgate_… variables; before the configuration is read. */
@@ -106,6 +111,10 @@ ngx_int_t ngx_http_toolgate_add_variables(ngx_conf_t *cf);
 /* Adds the listen addresses and names of the servers that carry the API to the
  * guard's own ones, then loads the catalog. After all directives are read. */
 ngx_int_t ngx_http_toolgate_finish_conf(ngx_conf_t *cf,
+    ngx_http_toolgate_main_conf_t *tmcf);
+
+/* Finds the unix socket that the run host listens on; after all directives are read. */
+ngx_int_t ngx_http_toolgate_run_host_finish(ngx_conf_t *cf,
     ngx_http_toolgate_main_conf_t *tmcf);
 
 /* The digest of n pieces, one behind the other. */
@@ -135,6 +144,10 @@ void ngx_http_toolgate_bytes_free(ngx_pool_t *pool, u_char *data, size_t size);
 
 /* Adds a response header; name and value live as long as the request. */
 ngx_int_t ngx_http_toolgate_add_header(ngx_http_request_t *r, const char *name,
+    ngx_str_t *value);
+
+/* Gives a response header that was added another value. */
+ngx_int_t ngx_http_toolgate_change_header(ngx_http_request_t *r, const char *name,
     ngx_str_t *value);
 
 /* A header of a list by its lower-case name; data NULL when absent. */

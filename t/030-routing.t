@@ -44,7 +44,7 @@ X-None: 1
 
 === TEST 4: what is named and not built
 --- request eval
-["POST /v1/moderations\n{}", "GET /v1/runs/run_1", "POST /v1/sessions\n{}", "GET /v1/webhooks", "POST /v1/embeddings\n{}",
+["POST /v1/moderations\n{}", "POST /v1/runs/run_1/submit_tool_outputs\n{}", "GET /v1/flags", "GET /v1/webhooks", "POST /v1/embeddings\n{}",
  "POST /agentengine/api/v1/RunAgent\n{}", "GET /v1/toolsets"]
 --- config
 location /agentengine/ { toolgate_api; }
@@ -121,9 +121,9 @@ GET /v1/models/extra
 --- request eval
 ["GET /v1/runs/run_0000000000000000000000/steps", "GET /v1/runs/run_1/steps", "GET /v1/runs//steps", "GET /v1/runs/run_1/steps/x", "GET /v1/runs"]
 --- error_code eval
-[503, 404, 501, 501, 501]
+[503, 503, 503, 404, 503]
 --- response_body_like eval
-['"code":"store_unavailable"', '"code":"not_found"', ('"code":"not_implemented"') x 3]
+[('"code":"store_unavailable"') x 3, '"code":"unknown_url"', '"code":"store_unavailable"']
 
 
 

@@ -7,6 +7,7 @@
 #define NGX_HTTP_TOOLGATE_API_H
 
 #include "ngx_http_toolgate_module.h"
+#include "ngx_http_toolgate_run_store.h"
 
 #include "tg_error.h"
 #include "tg_json.h"
@@ -132,7 +133,33 @@ ngx_int_t ngx_http_toolgate_agent_ref(ngx_http_request_t *r,
     ngx_http_toolgate_agent_t **agent, const char **code,
     ngx_http_toolgate_agent_ref_pt done, void *data);
 
+/* _run_object.c: appends the object of a run, of the fields that it has in the
+ * store. */
+void ngx_http_toolgate_run_object(ngx_http_toolgate_run_answer_t *document,
+    ngx_str_t *account, tg_buf_t *out);
+
+/* _run_ref.c: told which run is meant; code NULL: key has its id. */
+typedef void (*ngx_http_toolgate_run_ref_pt)(ngx_http_request_t *r,
+    ngx_http_toolgate_run_key_t *key, const char *code);
+
+/*
+ * The run that a path below /v1/runs/ names, by its id or the caller's invocation
+ * id, within the request's project and account. Answers what is wrong itself; what
+ * it returns is what a content handler returns. done is called from here or from the
+ * event loop, and has to finalize the request then.
+ */
+ngx_int_t ngx_http_toolgate_run_ref(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_http_toolgate_run_ref_pt done);
+
 /* The endpoints. */
+ngx_int_t ngx_http_toolgate_runs(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_run_get(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_run_events(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_run_cancel(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_chat(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_responses(ngx_http_request_t *r,

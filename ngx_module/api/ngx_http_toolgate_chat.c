@@ -14,7 +14,6 @@ static void ngx_http_toolgate_chat_body(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body);
 static void ngx_http_toolgate_chat_start(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_chat_options(ngx_http_toolgate_check_t *c);
-static ngx_int_t ngx_http_toolgate_chat_messages(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_chat_role_fault(ngx_http_toolgate_check_t *c,
     const char *code, size_t i, const char *message);
 static ngx_int_t ngx_http_toolgate_chat_agent(ngx_http_toolgate_check_t *c);
@@ -79,7 +78,7 @@ ngx_http_toolgate_chat_options(ngx_http_toolgate_check_t *c)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_toolgate_chat_messages(ngx_http_toolgate_check_t *c)
 {
     char                      role[16];

@@ -10,6 +10,9 @@
 
 extern const ngx_http_toolgate_face_t  ngx_http_toolgate_chat_face;
 
+/* Checks the messages of a body in the form of chat. */
+ngx_int_t ngx_http_toolgate_chat_messages(ngx_http_toolgate_check_t *c);
+
 /* Gives an agent's run its face's own data. */
 ngx_int_t ngx_http_toolgate_chat_face_init(ngx_http_toolgate_run_t *run);
 

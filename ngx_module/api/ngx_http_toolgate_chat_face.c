@@ -56,7 +56,8 @@ const ngx_http_toolgate_face_t  ngx_http_toolgate_chat_face = {
     .reasoning = ngx_http_toolgate_chat_reasoning,
     .ping = ngx_http_toolgate_chat_ping,
     .finish = ngx_http_toolgate_chat_finish,
-    .fail = ngx_http_toolgate_chat_fail
+    .fail = ngx_http_toolgate_chat_fail,
+    .name = "chat"
 };
 
 

@@ -13,7 +13,11 @@
 static void ngx_http_toolgate_check_over(ngx_http_toolgate_check_t *c,
     ngx_int_t rc);
 static ngx_int_t ngx_http_toolgate_check_name(ngx_http_toolgate_check_t *c);
-static ngx_int_t ngx_http_toolgate_check_model(ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_check_model(ngx_http_toolgate_check_t *c,
+    ngx_str_t *name);
+static ngx_int_t ngx_http_toolgate_check_invocation(ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_check_label(ngx_http_toolgate_check_t *c,
+    ngx_str_t label, const char *param);
 static ngx_int_t ngx_http_toolgate_check_later(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_check_end_user(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_check_account(ngx_http_toolgate_check_t *c);
@@ -39,7 +43,7 @@ ngx_http_toolgate_check(ngx_http_request_t *r, ngx_http_toolgate_body_t *body,
     c->request = r;
     c->body = body;
     c->done = done;
-    c->run = ngx_http_toolgate_run_create(r, body->key, face);
+    c->run = ngx_http_toolgate_run_create(r, body->key->project, face);
 
     if (c->run == NULL) {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
@@ -61,7 +65,53 @@ ngx_http_toolgate_check(ngx_http_request_t *r, ngx_http_toolgate_body_t *body,
     }
 
     if (rc == NGX_OK) {
-        rc = ngx_http_toolgate_check_model(c);
+        rc = ngx_http_toolgate_check_invocation(c);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_toolgate_check_model(c, &c->run->prompt.model);
+    }
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_toolgate_check_over(c, rc);
+    }
+}
+
+
+void
+ngx_http_toolgate_check_kept(ngx_http_request_t *r, ngx_http_toolgate_body_t *body,
+    const ngx_http_toolgate_face_t *face, ngx_http_toolgate_kept_t *kept,
+    ngx_http_toolgate_check_done_pt done, void *data)
+{
+    ngx_int_t                   rc;
+    ngx_http_toolgate_check_t  *c;
+
+    c = ngx_pcalloc(r->pool, sizeof(ngx_http_toolgate_check_t));
+
+    if (c) {
+        c->request = r;
+        c->body = body;
+        c->done = done;
+        c->data = data;
+        c->run = ngx_http_toolgate_run_create(r, kept->project, face);
+    }
+
+    if (c == NULL || c->run == NULL) {
+        ngx_http_finalize_request(r, NGX_HTTP_CLOSE);
+        return;
+    }
+
+    ngx_memcpy(c->run->id, kept->run.data, kept->run.len);
+    c->run->detached = 1;
+    c->run->end_user = json_incref(kept->end_user);
+    c->run->prompt.account = kept->account;
+    c->run->prompt.invocation = kept->invocation;
+
+    rc = ngx_http_toolgate_check_name(c);
+
+    if (rc == NGX_OK) {
+        c->run->prompt.stream = 0;
+        rc = ngx_http_toolgate_check_model(c, &kept->agent);
     }
 
     if (rc != NGX_AGAIN) {
@@ -74,9 +124,13 @@ ngx_http_toolgate_check(ngx_http_request_t *r, ngx_http_toolgate_body_t *body,
 static void
 ngx_http_toolgate_check_over(ngx_http_toolgate_check_t *c, ngx_int_t rc)
 {
-    if (rc != NGX_OK) {
+    if (rc != NGX_OK && !c->run->detached) {
         ngx_http_toolgate_check_refuse(c);
         return;
+    }
+
+    if (rc != NGX_OK && c->code == NULL) {
+        c->code = "internal_error";
     }
 
     c->done(c);
@@ -259,7 +313,7 @@ ngx_http_toolgate_check_later(ngx_http_toolgate_check_t *c)
     ngx_uint_t  i;
 
     static const char *const  fields[] = {
-        "session_id", "invocation_id", "if_busy", "test", NULL
+        "session_id", "if_busy", "test", NULL
     };
 
     for (i = 0; fields[i]; i++) {
@@ -308,17 +362,103 @@ ngx_http_toolgate_check_account(ngx_http_toolgate_check_t *c)
 }
 
 
+/* The name that the caller gives the run, in any of three places. */
+static ngx_int_t
+ngx_http_toolgate_check_invocation(ngx_http_toolgate_check_t *c)
+{
+    char                     buf[65];
+    json_t                  *own;
+    tg_str_t                 text;
+    ngx_str_t                label;
+    ngx_int_t                rc;
+    ptrdiff_t                n;
+    const tg_scan_member_t  *member;
+
+    label = ngx_http_toolgate_request_header(c->request, "x-toolgate-run");
+
+    if (label.data
+        && ngx_http_toolgate_check_label(c, label, "x-toolgate-run") != NGX_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    member = ngx_http_toolgate_check_member(c, "invocation_id");
+
+    if (member) {
+        n = tg_scan_string((char *) c->body->data, member->value, buf, sizeof(buf));
+        label.data = (u_char *) buf;
+        label.len = n > 0 ? (size_t) n : 0;
+
+        if (ngx_http_toolgate_check_label(c, label, "invocation_id") != NGX_OK) {
+            return NGX_DECLINED;
+        }
+    }
+
+    c->run->prompt.metadata =
+        ngx_http_toolgate_check_tree(c, "metadata",
+                                     NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX);
+    if (c->code) {
+        return NGX_DECLINED;
+    }
+
+    own = json_object_get(c->run->prompt.metadata, "agentengine");
+    text = tg_json_get_string(own, "invocation_id");
+    rc = NGX_OK;
+
+    if (json_object_get(own, "invocation_id")) {
+        label.data = (u_char *) text.data;
+        label.len = text.len;
+        rc = ngx_http_toolgate_check_label(c, label,
+                                           "metadata.agentengine.invocation_id");
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_check_label(ngx_http_toolgate_check_t *c, ngx_str_t label,
+    const char *param)
+{
+    ngx_str_t  *known;
+
+    known = &c->run->prompt.invocation;
+
+    if (!tg_id_label_valid((tg_str_t) { label.len, (char *) label.data })) {
+        return ngx_http_toolgate_check_fault(c, "invalid_value", param,
+                                             "An invocation id is a string of 1 to "
+                                             "64 of [A-Za-z0-9_.:-].");
+    }
+
+    if (known->len && (known->len != label.len
+                       || ngx_memcmp(known->data, label.data, label.len) != 0))
+    {
+        return ngx_http_toolgate_check_fault(c, "invalid_value", param,
+                                             "Two invocation ids are given, and "
+                                             "they differ.");
+    }
+
+    *known = ngx_http_toolgate_copy(c->request->pool,
+                                    (tg_str_t) { label.len, (char *) label.data });
+
+    if (known->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_toolgate_change_header(c->request, "x-toolgate-run", known);
+}
+
+
 /* An agent by name, id, name@draft or name@number; else a configured model. */
 static ngx_int_t
-ngx_http_toolgate_check_model(ngx_http_toolgate_check_t *c)
+ngx_http_toolgate_check_model(ngx_http_toolgate_check_t *c, ngx_str_t *name)
 {
     ngx_int_t                   rc;
     const char                 *code;
     ngx_http_toolgate_agent_t  *agent;
 
-    rc = ngx_http_toolgate_agent_ref(c->request, c->run->project,
-                                     &c->run->prompt.model, &agent, &code,
-                                     ngx_http_toolgate_check_resolved, c);
+    rc = ngx_http_toolgate_agent_ref(c->request, c->run->project, name, &agent,
+                                     &code, ngx_http_toolgate_check_resolved, c);
 
     return rc == NGX_AGAIN ? rc : ngx_http_toolgate_check_found(c, agent, code);
 }
@@ -350,6 +490,13 @@ ngx_http_toolgate_check_found(ngx_http_toolgate_check_t *c,
                         : ngx_http_toolgate_model_find(c->request, &agent->model);
 
     } else {
+        if (c->run->prompt.invocation.len) {
+            return ngx_http_toolgate_check_fault(c, "invalid_value",
+                                                 "invocation_id",
+                                                 "What is passed on to a model is "
+                                                 "no run that is stored.");
+        }
+
         c->run->relay = 1;
         c->run->model = ngx_http_toolgate_model_find(c->request,
                                                      &c->run->prompt.model);

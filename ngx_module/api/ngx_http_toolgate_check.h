@@ -38,6 +38,24 @@ void ngx_http_toolgate_check(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body, const ngx_http_toolgate_face_t *face,
     ngx_http_toolgate_check_done_pt done);
 
+/* A request that was checked before, and whose run is in the store. Strings live as
+ * long as the request. */
+typedef struct {
+    ngx_http_toolgate_project_t     *project;
+    ngx_str_t                        run;           /* an id */
+    ngx_str_t                        account;
+    ngx_str_t                        agent;         /* id@version */
+    ngx_str_t                        invocation;    /* or empty */
+    json_t                          *end_user;      /* or NULL */
+} ngx_http_toolgate_kept_t;
+
+/* The same for such a request: who calls is not asked again. done is called on a
+ * fault as well, with c->code set. */
+void ngx_http_toolgate_check_kept(ngx_http_request_t *r,
+    ngx_http_toolgate_body_t *body, const ngx_http_toolgate_face_t *face,
+    ngx_http_toolgate_kept_t *kept, ngx_http_toolgate_check_done_pt done,
+    void *data);
+
 /* Answers with the fault that was noted. */
 void ngx_http_toolgate_check_refuse(ngx_http_toolgate_check_t *c);
 

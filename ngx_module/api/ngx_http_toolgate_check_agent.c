@@ -25,6 +25,16 @@ static ngx_int_t ngx_http_toolgate_check_approval(
 ngx_int_t
 ngx_http_toolgate_check_agent(ngx_http_toolgate_check_t *c)
 {
+    if (c->run->prompt.invocation.len
+        && (!c->run->prompt.store || c->run->conf->redis == NULL))
+    {
+        return ngx_http_toolgate_check_fault(c, "invalid_value", "invocation_id",
+                                             "Only a run that is stored can be "
+                                             "asked for again: \"store\" must "
+                                             "not be false, and there must be a "
+                                             "store.");
+    }
+
     if (ngx_http_toolgate_run_for_agent(c->run) != NGX_OK) {
         return NGX_ERROR;
     }

@@ -43,7 +43,8 @@ const ngx_http_toolgate_face_t  ngx_http_toolgate_responses_face = {
     .fail = ngx_http_toolgate_responses_fail,
     .paragraph = ngx_http_toolgate_responses_paragraph,
     .call_begins = ngx_http_toolgate_responses_call_begins,
-    .call_ended = ngx_http_toolgate_responses_call_ended
+    .call_ended = ngx_http_toolgate_responses_call_ended,
+    .name = "responses"
 };
 
 

@@ -78,6 +78,21 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     ngx_http_toolgate_admin("/v1/end_user_keys", ngx_http_toolgate_user_keys_api),
     ngx_http_toolgate_admin("/v1/projects", ngx_http_toolgate_projects),
 
+    { ngx_string("/v1/runs"), 0, NGX_HTTP_GET|NGX_HTTP_POST, "GET, POST",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_runs },
+
+    { ngx_string("/v1/runs/*"), 0, NGX_HTTP_GET, "GET",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_run_get },
+
+    { ngx_string("/v1/runs/*/events"), 0, NGX_HTTP_GET, "GET",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_run_events },
+
+    { ngx_string("/v1/runs/*/cancel"), 0, NGX_HTTP_POST, "POST",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_run_cancel },
+
+    ngx_http_toolgate_later("/v1/runs/*/submit_tool_outputs",
+                            NGX_HTTP_TOOLGATE_SCOPE_RUN),
+
     { ngx_string("/v1/runs/*/steps"), 0, NGX_HTTP_GET, "GET",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_run_steps },
 
@@ -99,7 +114,6 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     ngx_http_toolgate_later("/v1/embeddings", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/completions", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/moderations", NGX_HTTP_TOOLGATE_SCOPE_RUN),
-    ngx_http_toolgate_later("/v1/runs", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/agentengine/api/v1", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/toolsets", NGX_HTTP_TOOLGATE_SCOPE_TOOLS),
     ngx_http_toolgate_later("/v1/webhooks", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),

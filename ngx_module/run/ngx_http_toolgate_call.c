@@ -12,7 +12,9 @@ static void ngx_http_toolgate_call_facts(ngx_http_toolgate_call_t *call);
 static ngx_http_toolgate_call_t *ngx_http_toolgate_call_twin(
     ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call);
+static ngx_uint_t ngx_http_toolgate_call_known(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_done(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job);
 static void ngx_http_toolgate_call_refuse(ngx_http_toolgate_call_t *call,
     const char *code);
@@ -28,6 +30,10 @@ ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call)
 
     case NGX_HTTP_TOOLGATE_CALL_NEW:
         ngx_http_toolgate_call_facts(call);
+
+        if (ngx_http_toolgate_call_known(call)) {
+            return;
+        }
 
         /* fall through */
 
@@ -88,13 +94,58 @@ ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call)
             return;
         }
 
+        if (call->run->durable && call->tool->effect != TG_EFFECT_READ) {
+            call->state = NGX_HTTP_TOOLGATE_CALL_RECORDING;
+            ngx_http_toolgate_durable_record(call->run);
+            return;
+        }
+
         call->state = NGX_HTTP_TOOLGATE_CALL_RUNNING;
         ngx_http_toolgate_call_run(call);
         return;
 
+    case NGX_HTTP_TOOLGATE_CALL_RECORDING:
     case NGX_HTTP_TOOLGATE_CALL_RUNNING:
     case NGX_HTTP_TOOLGATE_CALL_ENDED:
         return;
+    }
+}
+
+
+void
+ngx_http_toolgate_call_recorded(ngx_http_toolgate_call_t *call, const char *code)
+{
+    if (code) {
+        call->verdict.allowed = false;
+        call->verdict.check = ngx_strcmp(code, "store_unavailable") == 0
+                              ? TG_CHECK_NONE : TG_CHECK_RUN_LIVE;
+        call->verdict.code = code;
+        ngx_http_toolgate_call_refuse(call, code);
+        return;
+    }
+
+    call->state = NGX_HTTP_TOOLGATE_CALL_RUNNING;
+    ngx_http_toolgate_call_run(call);
+}
+
+
+/* Of a round that another worker has begun: what is over is not done again. */
+static ngx_uint_t
+ngx_http_toolgate_call_known(ngx_http_toolgate_call_t *call)
+{
+    switch (ngx_http_toolgate_restore_call(call)) {
+
+    case NGX_OK:
+        ngx_http_toolgate_call_done(call);
+        ngx_http_toolgate_call_end(call);
+        return 1;
+
+    case NGX_DECLINED:
+        return 0;
+
+    default:
+        call->run->out_of_memory = 1;
+        return 1;
     }
 }
 
@@ -196,11 +247,14 @@ ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call)
 static void
 ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call)
 {
+    tg_str_t                   label;
     ngx_int_t                  rc;
     ngx_http_request_t        *r;
     ngx_http_toolgate_job_t   *job;
     ngx_http_toolgate_run_t   *run;
     ngx_http_core_loc_conf_t  *clcf;
+
+    ngx_http_toolgate_durable_call_begins(call);
 
     run = call->run;
     r = run->request;
@@ -221,9 +275,11 @@ ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call)
     job->variables = run->variables;
     job->end_user = run->end_user;
     job->account = run->prompt.account;
-    job->run.data = (u_char *) run->id;
-    job->run.len = ngx_strlen(run->id);
-    job->session = job->run;
+    label = ngx_http_toolgate_run_label(run);
+    job->run.data = (u_char *) label.data;
+    job->run.len = label.len;
+    job->session.data = (u_char *) run->id;
+    job->session.len = ngx_strlen(run->id);
     job->call_id.data = (u_char *) call->id;
     job->call_id.len = ngx_strlen(call->id);
     job->done = ngx_http_toolgate_call_job_done;
@@ -244,18 +300,47 @@ ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call)
 }
 
 
+/* What is not to be done twice in this run. */
+static void
+ngx_http_toolgate_call_done(ngx_http_toolgate_call_t *call)
+{
+    ngx_uint_t                      unknown;
+    ngx_http_toolgate_run_t        *run;
+    ngx_http_toolgate_done_call_t  *done;
+
+    run = call->run;
+    unknown = (call->code && ngx_strcmp(call->code, "outcome_unknown") == 0);
+
+    if (call->tool == NULL || (call->code && !unknown)) {
+        return;
+    }
+
+    done = ngx_array_push(&run->done_calls);
+
+    if (done) {
+        done->unknown = unknown;
+        done->tool = call->tool;
+        done->canonical = call->canonical;
+        done->result = ngx_http_toolgate_copy(run->request->pool,
+                                              tg_buf_get(&call->job.result));
+    }
+
+    if (done == NULL || done->result.data == NULL) {
+        run->out_of_memory = 1;
+    }
+}
+
+
 static void
 ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job)
 {
     ngx_http_toolgate_call_t *call = job->data;
 
-    ngx_uint_t                      unknown, in_handler;
-    ngx_http_toolgate_run_t        *run;
-    ngx_http_toolgate_done_call_t  *done;
+    ngx_uint_t                in_handler;
+    ngx_http_toolgate_run_t  *run;
 
     run = call->run;
     call->code = job->code;
-    unknown = (call->code && ngx_strcmp(call->code, "outcome_unknown") == 0);
 
     if (job->result.error != TG_OK) {
 
@@ -266,21 +351,7 @@ ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job)
         (void) tg_policy_envelope(call->code, tg_null_str, &job->result);
     }
 
-    if (call->code == NULL || unknown) {
-        done = ngx_array_push(&run->done_calls);
-
-        if (done) {
-            done->unknown = unknown;
-            done->tool = call->tool;
-            done->canonical = call->canonical;
-            done->result = ngx_http_toolgate_copy(run->request->pool,
-                                                  tg_buf_get(&job->result));
-        }
-
-        if (done == NULL || done->result.data == NULL) {
-            run->out_of_memory = 1;
-        }
-    }
+    ngx_http_toolgate_call_done(call);
 
     /* others that waited for this one may end in turn: the run goes on after all
      * of that, since it may free them */
@@ -334,6 +405,10 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
     call->state = NGX_HTTP_TOOLGATE_CALL_ENDED;
     call->ended = ngx_current_msec;
     run->calls_open--;
+
+    if (!call->caller_owned || call->code) {
+        ngx_http_toolgate_durable_call_ended(call);
+    }
 
     /* a name that is none of ours is whatever a model has written */
 

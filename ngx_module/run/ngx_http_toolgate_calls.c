@@ -15,6 +15,8 @@
 
 static ngx_int_t ngx_http_toolgate_call_init(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_call_t *call, tg_delta_call_t *asked);
+static ngx_int_t ngx_http_toolgate_call_names(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_call_t *call);
 static ngx_int_t ngx_http_toolgate_call_model_id(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_call_t *call, tg_str_t id);
 static void ngx_http_toolgate_call_owner(ngx_http_toolgate_run_t *run,
@@ -71,7 +73,12 @@ ngx_http_toolgate_calls_start(ngx_http_toolgate_run_t *run)
     }
 
     run->gathering = 0;
+    run->restored_round = NULL;
     ngx_http_toolgate_calls_count(run);
+
+    if (run->durable) {
+        ngx_http_toolgate_durable_record(run);
+    }
 
     return run->out_of_memory ? NGX_ERROR : NGX_OK;
 }
@@ -95,6 +102,7 @@ ngx_http_toolgate_call_init(ngx_http_toolgate_run_t *run,
     }
 
     tg_id_make("step_", random, call->step);
+    ngx_http_toolgate_restore_ids(call);
 
     call->name = ngx_http_toolgate_copy(run->request->pool,
                                         tg_buf_get(&asked->name));
@@ -102,6 +110,10 @@ ngx_http_toolgate_call_init(ngx_http_toolgate_run_t *run,
                                              tg_buf_get(&asked->arguments));
 
     if (call->name.data == NULL || call->arguments.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_toolgate_call_names(run, call) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -118,6 +130,33 @@ ngx_http_toolgate_call_init(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_call_owner(run, call);
 
     return ngx_http_toolgate_call_arguments(call, asked);
+}
+
+
+/* Of the fields that the store has of a call with a side effect. */
+static ngx_int_t
+ngx_http_toolgate_call_names(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_call_t *call)
+{
+    u_char  *names;
+
+    if (run->durable == NULL) {
+        return NGX_OK;
+    }
+
+    names = ngx_pnalloc(run->request->pool, 2 * (sizeof("outcome:") + TG_ID_MAX_LEN));
+    if (names == NULL) {
+        return NGX_ERROR;
+    }
+
+    call->intent_name.data = names;
+    call->intent_name.len = ngx_sprintf(names, "intent:%s", call->id) - names;
+
+    names += sizeof("outcome:") + TG_ID_MAX_LEN;
+    call->outcome_name.data = names;
+    call->outcome_name.len = ngx_sprintf(names, "outcome:%s", call->id) - names;
+
+    return NGX_OK;
 }
 
 
@@ -288,6 +327,26 @@ ngx_http_toolgate_call_arguments(ngx_http_toolgate_call_t *call,
     tg_buf_free(&text);
 
     return call->canonical.data ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_http_toolgate_tool_t *
+ngx_http_toolgate_run_tool(ngx_http_toolgate_run_t *run, ngx_str_t *name)
+{
+    ngx_uint_t                  i;
+    ngx_http_toolgate_grant_t  *grant;
+
+    grant = run->agent->grants.elts;
+
+    for (i = 0; i < run->agent->grants.nelts; i++) {
+        if (grant[i].tool->name.len == name->len
+            && ngx_memcmp(grant[i].tool->name.data, name->data, name->len) == 0)
+        {
+            return grant[i].tool;
+        }
+    }
+
+    return NULL;
 }
 
 

@@ -205,6 +205,8 @@ ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
         run->turn_text = 1;
         run->any_text = 1;
 
+        ngx_http_toolgate_durable_text(run, news->content);
+
         if (run->face->text(run, news->content) != NGX_OK) {
             return NGX_ERROR;
         }
@@ -212,6 +214,7 @@ ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
 
     if (news->refusal.len) {
         run->any_text = 1;
+        ngx_http_toolgate_durable_text(run, news->refusal);
         return run->face->refusal(run, news->refusal);
     }
 
@@ -223,6 +226,8 @@ ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
 static ngx_int_t
 ngx_http_toolgate_model_paragraph(ngx_http_toolgate_run_t *run)
 {
+    ngx_http_toolgate_durable_text(run, tg_str("\n\n"));
+
     return run->face->paragraph ? run->face->paragraph(run)
                                 : run->face->text(run, tg_str("\n\n"));
 }

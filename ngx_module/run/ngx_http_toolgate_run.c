@@ -5,7 +5,7 @@
  * finalizes the request.
  */
 
-#include "ngx_http_toolgate_run.h"
+#include "ngx_http_toolgate_durable.h"
 
 
 static void ngx_http_toolgate_run_handler(ngx_http_request_t *r);
@@ -13,8 +13,13 @@ static void ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_stop(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_finish(ngx_http_toolgate_run_t *run,
     ngx_int_t rc);
-static void ngx_http_toolgate_run_begin(ngx_http_toolgate_run_t *run,
+static void ngx_http_toolgate_run_admit(ngx_http_toolgate_run_t *run,
     ngx_int_t limits);
+static void ngx_http_toolgate_run_open(ngx_http_toolgate_run_t *run, ngx_int_t rc);
+static void ngx_http_toolgate_run_limit_time(ngx_http_toolgate_run_t *run,
+    ngx_msec_t left);
+static void ngx_http_toolgate_run_begin(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_run_go_on(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run);
@@ -26,8 +31,8 @@ static void ngx_http_toolgate_run_cleanup(void *data);
 
 
 ngx_http_toolgate_run_t *
-ngx_http_toolgate_run_create(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
-    const ngx_http_toolgate_face_t *face)
+ngx_http_toolgate_run_create(ngx_http_request_t *r,
+    ngx_http_toolgate_project_t *project, const ngx_http_toolgate_face_t *face)
 {
     u_char                    random[TG_ID_RANDOM_LEN];
     ngx_str_t                 id;
@@ -51,8 +56,7 @@ ngx_http_toolgate_run_create(ngx_http_request_t *r, ngx_http_toolgate_key_t *key
     run->request = r;
     run->conf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
     run->location = ngx_http_get_module_loc_conf(r, ngx_http_toolgate_module);
-    run->key = key;
-    run->project = key->project;
+    run->project = project;
     run->face = face;
     run->created = ngx_time();
 
@@ -100,28 +104,76 @@ ngx_http_toolgate_run_for_agent(ngx_http_toolgate_run_t *run)
 void
 ngx_http_toolgate_run_start(ngx_http_toolgate_run_t *run)
 {
+    ngx_msec_t           left;
     ngx_http_request_t  *r;
 
     r = run->request;
 
-    r->read_event_handler = ngx_http_test_reading;
+    /* what nobody waits for goes on when the one who asked for it has left */
+
+    r->read_event_handler = run->detached ? ngx_http_block_reading
+                                          : ngx_http_test_reading;
     r->write_event_handler = ngx_http_toolgate_run_handler;
 
-    /* not cancelable: it keeps an old worker until its runs have ended */
-
-    run->deadline.handler = ngx_http_toolgate_run_deadline;
-    run->deadline.data = run;
-    run->deadline.log = r->connection->log;
-    run->deadline_at = ngx_current_msec + run->location->run_timeout;
-    ngx_add_timer(&run->deadline, run->location->run_timeout);
+    left = run->location->run_timeout;
+    left -= ngx_min(left - 1, run->spent);
+    ngx_http_toolgate_run_limit_time(run, left);
 
     ngx_http_toolgate_steps_open(run);
 
-    ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_START);
+    if (run->durable == NULL
+        && ngx_http_toolgate_durable_open(run, run->face->name,
+                                          &run->prompt.invocation) != NGX_OK)
+    {
+        run->out_of_memory = 1;
+
+    } else {
+        ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_START);
+    }
 
     /* the subrequest is posted; the caller comes from nginx's own handlers, which
      * run what is posted */
 
+    ngx_http_toolgate_run_post(run);
+}
+
+
+/* Not cancelable: it keeps an old worker until its runs have ended. */
+static void
+ngx_http_toolgate_run_limit_time(ngx_http_toolgate_run_t *run, ngx_msec_t left)
+{
+    if (run->deadline.timer_set) {
+        ngx_del_timer(&run->deadline);
+    }
+
+    run->deadline.handler = ngx_http_toolgate_run_deadline;
+    run->deadline.data = run;
+    run->deadline.log = run->request->connection->log;
+    run->deadline_at = ngx_current_msec + left;
+    ngx_add_timer(&run->deadline, left);
+}
+
+
+void
+ngx_http_toolgate_run_follow(ngx_http_toolgate_run_t *run, int64_t after)
+{
+    run->follow_after = after;
+    run->follows = 1;
+    run->prompt.store = 1;
+
+    run->request->read_event_handler = ngx_http_test_reading;
+    run->request->write_event_handler = ngx_http_toolgate_run_handler;
+
+    if (ngx_http_toolgate_durable_open(run, run->face->name,
+                                       &run->prompt.invocation) != NGX_OK)
+    {
+        ngx_http_finalize_request(run->request, NGX_ERROR);
+        return;
+    }
+
+    run->durable->over = 1;
+
+    ngx_http_toolgate_run_open(run, NGX_DONE);
     ngx_http_toolgate_run_post(run);
 }
 
@@ -189,6 +241,11 @@ ngx_http_toolgate_run_handler(ngx_http_request_t *r)
         return;
     }
 
+    if (run->state >= NGX_HTTP_TOOLGATE_RUN_COMPLETED && run->detached) {
+        ngx_http_toolgate_run_finish(run, NGX_HTTP_CLOSE);
+        return;
+    }
+
     if (run->state >= NGX_HTTP_TOOLGATE_RUN_COMPLETED) {
 
         /* a relay that could not say its fault must not look whole */
@@ -199,6 +256,7 @@ ngx_http_toolgate_run_handler(ngx_http_request_t *r)
 
     if (!ngx_http_toolgate_writer_full(&run->writer)) {
         ngx_http_toolgate_turn_wake(&run->turn);
+        ngx_http_toolgate_follow_wake(run);
     }
 }
 
@@ -242,6 +300,21 @@ ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run)
         ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_LIMITS_KNOWN);
     }
 
+    if (run->opened) {
+        run->opened = 0;
+        ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_OPENED);
+    }
+
+    if (run->ended_outside) {
+        ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_ENDED_OUTSIDE);
+        run->ended_outside = NULL;
+    }
+
+    if (run->followed) {
+        run->followed = 0;
+        ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_FOLLOWED);
+    }
+
     if (run->turn_ended) {
         run->turn_ended = 0;
         ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_TURN_ENDED);
@@ -269,17 +342,37 @@ ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
         return;
     }
 
+    if (event == NGX_HTTP_TOOLGATE_EVENT_ENDED_OUTSIDE) {
+        if (run->state < NGX_HTTP_TOOLGATE_RUN_COMPLETED) {
+            ngx_http_toolgate_run_fail(run, run->ended_outside, NULL);
+        }
+
+        return;
+    }
+
     switch (run->state) {
 
     case NGX_HTTP_TOOLGATE_RUN_NEW:
         if (event == NGX_HTTP_TOOLGATE_EVENT_START) {
-            ngx_http_toolgate_run_begin(run, ngx_http_toolgate_run_limit(run));
+            ngx_http_toolgate_run_admit(run, ngx_http_toolgate_run_limit(run));
         }
         break;
 
     case NGX_HTTP_TOOLGATE_RUN_LIMITING:
         if (event == NGX_HTTP_TOOLGATE_EVENT_LIMITS_KNOWN) {
-            ngx_http_toolgate_run_begin(run, ngx_http_toolgate_run_limited(run));
+            ngx_http_toolgate_run_admit(run, ngx_http_toolgate_run_limited(run));
+        }
+        break;
+
+    case NGX_HTTP_TOOLGATE_RUN_OPENING:
+        if (event == NGX_HTTP_TOOLGATE_EVENT_OPENED) {
+            ngx_http_toolgate_run_open(run, ngx_http_toolgate_durable_is_opened(run));
+        }
+        break;
+
+    case NGX_HTTP_TOOLGATE_RUN_FOLLOWING:
+        if (event == NGX_HTTP_TOOLGATE_EVENT_FOLLOWED) {
+            ngx_http_toolgate_follow_end(run);
         }
         break;
 
@@ -303,13 +396,69 @@ ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
 }
 
 
+/* The request is within its limits. */
 static void
-ngx_http_toolgate_run_begin(ngx_http_toolgate_run_t *run, ngx_int_t limits)
+ngx_http_toolgate_run_admit(ngx_http_toolgate_run_t *run, ngx_int_t limits)
 {
     if (limits != NGX_OK) {
         return;
     }
 
+    run->state = NGX_HTTP_TOOLGATE_RUN_OPENING;
+
+    ngx_http_toolgate_run_open(run, ngx_http_toolgate_durable_create(run));
+}
+
+
+static void
+ngx_http_toolgate_run_open(ngx_http_toolgate_run_t *run, ngx_int_t rc)
+{
+    switch (rc) {
+
+    case NGX_OK:
+        ngx_http_toolgate_run_begin(run);
+        ngx_http_toolgate_run_go_on(run);
+        return;
+
+    case NGX_DONE:
+        run->state = NGX_HTTP_TOOLGATE_RUN_FOLLOWING;
+        ngx_http_toolgate_run_limit_time(run, NGX_HTTP_TOOLGATE_FOLLOW_MAX_MS);
+        ngx_http_toolgate_run_begin(run);
+        ngx_http_toolgate_follow(run);
+        return;
+
+    case NGX_ERROR:
+        run->out_of_memory = 1;
+        return;
+
+    default:
+        return;
+    }
+}
+
+
+/* From the start, or from where another has left it. */
+static void
+ngx_http_toolgate_run_go_on(ngx_http_toolgate_run_t *run)
+{
+    if (run->restored_round == NULL) {
+        ngx_http_toolgate_run_call_model(run);
+        return;
+    }
+
+    run->state = NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS;
+
+    if (ngx_http_toolgate_restore_turn(run) != NGX_OK
+        || ngx_http_toolgate_calls_start(run) != NGX_OK)
+    {
+        run->out_of_memory = 1;
+    }
+}
+
+
+static void
+ngx_http_toolgate_run_begin(ngx_http_toolgate_run_t *run)
+{
     if (run->prompt.stream) {
         run->ping.handler = ngx_http_toolgate_run_ping;
         run->ping.data = run;
@@ -318,8 +467,6 @@ ngx_http_toolgate_run_begin(ngx_http_toolgate_run_t *run, ngx_int_t limits)
         run->writer.last_added = ngx_current_msec;
         ngx_add_timer(&run->ping, run->location->sse_ping);
     }
-
-    ngx_http_toolgate_run_call_model(run);
 }
 
 
@@ -441,6 +588,8 @@ ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run)
         run->final = 1;
     }
 
+    ngx_http_toolgate_durable_checkpoint(run);
+
     ngx_http_toolgate_run_call_model(run);
 }
 
@@ -454,6 +603,7 @@ ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
 
     /* before the client hears that it may ask for them */
     ngx_http_toolgate_steps_close(run);
+    ngx_http_toolgate_durable_close(run, "completed", NULL);
 
     if (run->face->finish(run) != NGX_OK) {
         run->out_of_memory = 1;
@@ -482,9 +632,17 @@ void
 ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure)
 {
+    const char  *status;
+
     ngx_http_toolgate_run_stop(run);
     ngx_http_toolgate_steps_close(run);
 
+    status = ngx_strcmp(failure->error->code, "run_timeout") == 0 ? "expired"
+                                                                  : "failed";
+    ngx_http_toolgate_durable_close(run, status, failure->error->code);
+
+    run->opened = 0;
+    run->followed = 0;
     run->limits_known = 0;
     run->turn_ended = 0;
     run->calls_ended = 0;
@@ -581,6 +739,7 @@ ngx_http_toolgate_run_cleanup(void *data)
     json_decref(run->variables);
     json_decref(run->prompt.tools);
     json_decref(run->prompt.variables);
+    json_decref(run->prompt.metadata);
 
     tg_sse_free(&run->sse);
 

@@ -9,6 +9,7 @@
 
 #include "ngx_http_toolgate_limit.h"
 #include "ngx_http_toolgate_module.h"
+#include "ngx_http_toolgate_run_store.h"
 #include "ngx_http_toolgate_tools.h"
 #include "ngx_http_toolgate_turn.h"
 #include "ngx_http_toolgate_writer.h"
@@ -26,10 +27,13 @@
 #define NGX_HTTP_TOOLGATE_VENDOR_CHARS     500        /* of a vendor's message */
 #define NGX_HTTP_TOOLGATE_VENDOR_CODE_CHARS 64
 #define NGX_HTTP_TOOLGATE_RUN_STEPS_MAX    512
+#define NGX_HTTP_TOOLGATE_FOLLOW_MAX_MS    3600000    /* then its client comes back */
 
 typedef enum {
     NGX_HTTP_TOOLGATE_RUN_NEW = 0,
     NGX_HTTP_TOOLGATE_RUN_LIMITING,      /* its request limits are looked up */
+    NGX_HTTP_TOOLGATE_RUN_OPENING,       /* the store is asked whether it is new */
+    NGX_HTTP_TOOLGATE_RUN_FOLLOWING,     /* it is not, and goes on elsewhere */
     NGX_HTTP_TOOLGATE_RUN_CALLING_MODEL,
     NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS,
     NGX_HTTP_TOOLGATE_RUN_COMPLETED,
@@ -40,13 +44,17 @@ typedef enum {
 typedef enum {
     NGX_HTTP_TOOLGATE_EVENT_START = 0,
     NGX_HTTP_TOOLGATE_EVENT_LIMITS_KNOWN,
+    NGX_HTTP_TOOLGATE_EVENT_OPENED,
     NGX_HTTP_TOOLGATE_EVENT_TURN_ENDED,
     NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED,
+    NGX_HTTP_TOOLGATE_EVENT_FOLLOWED,    /* to its end */
+    NGX_HTTP_TOOLGATE_EVENT_ENDED_OUTSIDE,
     NGX_HTTP_TOOLGATE_EVENT_DEADLINE
 } ngx_http_toolgate_run_event_e;
 
 typedef struct ngx_http_toolgate_run_s  ngx_http_toolgate_run_t;
 typedef struct ngx_http_toolgate_steps_s  ngx_http_toolgate_steps_t;
+typedef struct ngx_http_toolgate_durable_s  ngx_http_toolgate_durable_t;
 
 typedef struct ngx_http_toolgate_call_s  ngx_http_toolgate_call_t;
 
@@ -60,6 +68,8 @@ typedef struct {
     ngx_str_t                       model;          /* as the caller named it */
     json_t                         *tools;          /* the caller's own, or NULL */
     json_t                         *variables;      /* overrides, or NULL */
+    json_t                         *metadata;       /* or NULL */
+    ngx_str_t                       invocation;     /* the caller's, or empty */
     ngx_str_t                       account;
     unsigned                        stream:1;
     unsigned                        include_usage:1;
@@ -93,6 +103,12 @@ typedef struct {
                               ngx_http_toolgate_call_t *call);
     ngx_int_t  (*call_ended)(ngx_http_toolgate_run_t *run,
                              ngx_http_toolgate_call_t *call);
+    const char  *name;                  /* in the run's document */
+    /* of a run that is followed; NULL: text and the end are enough. An event as JSON,
+     * and the run's document when it has ended or waits for its caller */
+    ngx_int_t  (*event)(ngx_http_toolgate_run_t *run, int64_t seq, tg_str_t event);
+    ngx_int_t  (*document)(ngx_http_toolgate_run_t *run,
+                           ngx_http_toolgate_run_answer_t *document);
 } ngx_http_toolgate_face_t;
 
 typedef struct {
@@ -105,6 +121,7 @@ typedef enum {
     NGX_HTTP_TOOLGATE_CALL_NEW = 0,
     NGX_HTTP_TOOLGATE_CALL_WAITING,      /* for an identical call of the round */
     NGX_HTTP_TOOLGATE_CALL_COUNTING,     /* the store was asked */
+    NGX_HTTP_TOOLGATE_CALL_RECORDING,    /* that it is to be done is written down */
     NGX_HTTP_TOOLGATE_CALL_RUNNING,
     NGX_HTTP_TOOLGATE_CALL_ENDED
 } ngx_http_toolgate_call_state_e;
@@ -126,6 +143,9 @@ struct ngx_http_toolgate_call_s {
     ngx_http_toolgate_job_t         job;
     const char                     *code;           /* NULL: ok */
     void                           *count;          /* its question to the store */
+    void                           *record;         /* and the one about its intent */
+    ngx_str_t                       intent_name;    /* of fields in the store */
+    ngx_str_t                       outcome_name;
     char                            step[TG_ID_MAX_LEN];
     tg_policy_verdict_t             verdict;        /* the last one */
     ngx_msec_t                      started;
@@ -133,6 +153,7 @@ struct ngx_http_toolgate_call_s {
     ngx_uint_t                      shown;          /* of the face: where it is */
     unsigned                        caller_owned:1;
     unsigned                        approve:1;      /* as the grant says */
+    unsigned                        intended:1;        /* the store knows of it */
     unsigned                        unknown_before:1;  /* the same call's outcome */
 };
 
@@ -154,7 +175,6 @@ struct ngx_http_toolgate_run_s {
     time_t                          created;
 
     ngx_http_toolgate_project_t    *project;
-    ngx_http_toolgate_key_t        *key;
     ngx_http_toolgate_prompt_t      prompt;
     json_t                         *end_user;       /* verified; NULL: anonymous */
     const ngx_http_toolgate_face_t *face;
@@ -170,10 +190,18 @@ struct ngx_http_toolgate_run_s {
     ngx_http_posted_request_t       posted;
     ngx_http_toolgate_limits_t     *limits;         /* NULL: none was asked */
     unsigned                        is_posted:1;
+    const char                     *ended_outside;  /* why, not yet acted on */
+    const char                     *follow_fault;   /* how one that is followed ended */
+    ngx_msec_t                      spent;          /* by who drove it before */
     unsigned                        limits_known:1; /* noted, not yet acted on */
+    unsigned                        opened:1;
+    unsigned                        followed:1;
     unsigned                        turn_ended:1;
     unsigned                        calls_ended:1;
     unsigned                        relay:1;        /* passed through as it is */
+    unsigned                        detached:1;     /* no client waits for it */
+    unsigned                        background:1;   /* its caller does not wait */
+    unsigned                        follows:1;      /* from its start */
     unsigned                        out_of_memory:1;
     unsigned                        local_limits:1; /* the head is to say so */
     unsigned                        in_handler:1;   /* posted requests run after it */
@@ -206,6 +234,9 @@ struct ngx_http_toolgate_run_s {
     ngx_array_t                     done_calls;     /* of done_call_t */
     ngx_array_t                     steps;          /* of step_t */
     ngx_http_toolgate_steps_t      *record;         /* NULL: not kept */
+    ngx_http_toolgate_durable_t    *durable;        /* NULL: not kept */
+    json_t                         *restored_round; /* was under way elsewhere */
+    int64_t                         follow_after;
     ngx_http_toolgate_call_t       *calls;
     ngx_uint_t                      call_count;
     ngx_uint_t                      calls_open;
@@ -217,7 +248,7 @@ struct ngx_http_toolgate_run_s {
 /* Makes a run for a request whose body is read; everything in it lives as long
  * as the request. */
 ngx_http_toolgate_run_t *ngx_http_toolgate_run_create(ngx_http_request_t *r,
-    ngx_http_toolgate_key_t *key, const ngx_http_toolgate_face_t *face);
+    ngx_http_toolgate_project_t *project, const ngx_http_toolgate_face_t *face);
 
 /* Makes the lists that only an agent's run has. */
 ngx_int_t ngx_http_toolgate_run_for_agent(ngx_http_toolgate_run_t *run);
@@ -267,12 +298,75 @@ void ngx_http_toolgate_prompt_release(ngx_http_toolgate_run_t *run);
 /* Appends the agent's instructions as a JSON string, variables filled in. */
 void ngx_http_toolgate_prompt_fill(ngx_http_toolgate_run_t *run, tg_buf_t *out);
 
+/*
+ * _durable.c: the run in the store. Without one each does nothing, and none but the
+ * first three can fail the run. See _durable.h.
+ */
+
+/* Begins to keep a run that is to be kept; face names the kind of its answer. */
+ngx_int_t ngx_http_toolgate_durable_open(ngx_http_toolgate_run_t *run,
+    const char *face, ngx_str_t *invocation);
+/* NGX_OK: go on. NGX_AGAIN: EVENT_OPENED follows, then call _is_opened, whose
+ * NGX_DONE says that the run is there already. NGX_DECLINED: the run has failed. */
+ngx_int_t ngx_http_toolgate_durable_create(ngx_http_toolgate_run_t *run);
+ngx_int_t ngx_http_toolgate_durable_is_opened(ngx_http_toolgate_run_t *run);
+void ngx_http_toolgate_durable_text(ngx_http_toolgate_run_t *run, tg_str_t text);
+void ngx_http_toolgate_durable_call_begins(ngx_http_toolgate_call_t *call);
+void ngx_http_toolgate_durable_call_ended(ngx_http_toolgate_call_t *call);
+/* Has the intents of all calls that wait for that written down, then calls
+ * call_recorded for each; nothing while the calls of a round are being gathered. */
+void ngx_http_toolgate_durable_record(ngx_http_toolgate_run_t *run);
+void ngx_http_toolgate_durable_checkpoint(ngx_http_toolgate_run_t *run);
+/* The run is over. status completed, failed, expired or cancelled; code or NULL. */
+void ngx_http_toolgate_durable_close(ngx_http_toolgate_run_t *run,
+    const char *status, const char *code);
+/* The code for a run that is not ours to drive any more. */
+const char *ngx_http_toolgate_durable_why(ngx_http_toolgate_run_answer_t *answer);
+/* The fields that a run has in the store from its beginning, behind the first n; how
+ * many there are then. */
+ngx_uint_t ngx_http_toolgate_run_fields(ngx_pool_t *pool,
+    ngx_http_toolgate_agent_t *agent, ngx_str_t *model, ngx_str_t *face,
+    ngx_str_t *invocation, json_t *end_user, json_t *metadata,
+    ngx_http_toolgate_field_t *fields, ngx_uint_t n);
+/* The id that everybody outside knows the run by. */
+tg_str_t ngx_http_toolgate_run_label(ngx_http_toolgate_run_t *run);
+
+/* _run_scan.c: has a run that nobody drives driven on this node, soon. */
+void ngx_http_toolgate_run_kick(ngx_http_toolgate_main_conf_t *conf,
+    ngx_http_toolgate_run_key_t *key);
+ngx_int_t ngx_http_toolgate_run_scan_init_worker(ngx_cycle_t *cycle);
+
+/* Follows a run instead of starting one: run->id is set, after is the number of the
+ * last event that the caller has. The request is finalized by the run, later. */
+void ngx_http_toolgate_run_follow(ngx_http_toolgate_run_t *run, int64_t after);
+
+/* _follow.c: shows the caller what becomes of a run that goes on elsewhere, or has
+ * ended; EVENT_FOLLOWED follows, then call _follow_end. */
+void ngx_http_toolgate_follow(ngx_http_toolgate_run_t *run);
+void ngx_http_toolgate_follow_wake(ngx_http_toolgate_run_t *run);
+void ngx_http_toolgate_follow_end(ngx_http_toolgate_run_t *run);
+
+/* _restore.c: makes the model's turn again of which a restored round came. */
+ngx_int_t ngx_http_toolgate_restore_turn(ngx_http_toolgate_run_t *run);
+/* What the store knows of a call of the restored round: NGX_OK when it is over (its
+ * result and code are set), NGX_DECLINED when nothing is known. */
+ngx_int_t ngx_http_toolgate_restore_call(ngx_http_toolgate_call_t *call);
+/* The ids that it has there. */
+void ngx_http_toolgate_restore_ids(ngx_http_toolgate_call_t *call);
+
+/* The agent's tool of this name, offered or not, or NULL. */
+ngx_http_toolgate_tool_t *ngx_http_toolgate_run_tool(ngx_http_toolgate_run_t *run,
+    ngx_str_t *name);
+
 /* _call.c: moves one call on; called again when what it waited for has happened. */
 void ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call);
 /* At the end of an event that calls have moved on by, which is not one of nginx's
  * own: posted requests run by themselves only after those. The request may be gone
  * when this returns. */
 void ngx_http_toolgate_calls_from_event(ngx_http_toolgate_run_t *run);
+/* The store has taken its intent, or code says why it must not run. */
+void ngx_http_toolgate_call_recorded(ngx_http_toolgate_call_t *call,
+    const char *code);
 /* Says of one that has not ended that the run was ended before. */
 void ngx_http_toolgate_call_cancelled(ngx_http_toolgate_call_t *call);
 

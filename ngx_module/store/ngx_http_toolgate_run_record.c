@@ -68,7 +68,7 @@ ngx_http_toolgate_record_key(ngx_toolgate_redis_conf_t *redis,
 
     name.data = buf;
     name.len = ngx_slprintf(buf, buf + NGX_HTTP_TOOLGATE_RECORD_KEY_MAX,
-                            "%Vr:{%V/%V/%V}:steps", &redis->prefix,
+                            "%Vr:{%V/%V}:%V:steps", &redis->prefix,
                             &key->project, &key->account, &key->run)
                - buf;
 

@@ -1,7 +1,7 @@
 /*
- * What is kept of runs in Redis: today their steps, as the JSON that the API shows.
- * All keys of a run carry its project, account and id in one hash tag, so that a
- * cluster keeps them together and nobody reaches a run of others by its id.
+ * Steps of runs in Redis, as the JSON that the API shows. All keys of an account carry
+ * its project and name in one hash tag, so that a cluster keeps them together and
+ * nobody reaches a run of others by its id.
  */
 
 #ifndef NGX_HTTP_TOOLGATE_RUN_RECORD_H

@@ -8,6 +8,7 @@
  */
 
 #include "ngx_toolgate_redis_server.h"
+#include "ngx_toolgate_scripts.h"
 
 
 static ngx_toolgate_redis_server_t *ngx_toolgate_redis_server_new(
@@ -372,8 +373,10 @@ ngx_toolgate_redis_greet(ngx_toolgate_redis_server_t *server)
     const char  *ping[] = { "PING" };
     size_t       auth_len[] = { 4, server->conf.password.len };
     size_t       select_len[] = { 6, 0 };
+    const char  *load[] = { "SCRIPT", "LOAD", NULL };
     size_t       ping_len[] = { 4 };
-    ngx_uint_t   failed;
+    size_t       load_len[] = { 6, 4, 0 };
+    ngx_uint_t   i, failed;
 
     failed = 0;
     server->greetings = 0;
@@ -394,6 +397,18 @@ ngx_toolgate_redis_greet(ngx_toolgate_redis_server_t *server)
     server->greetings++;
     failed |= ngx_toolgate_redis_link_send(server->link, 1, ping, ping_len,
                                            NULL) != NGX_OK;
+
+    /* a script that is not known is sent again, behind others that were to come
+     * after it: here all become known, so that the order holds */
+
+    for (i = 0; ngx_toolgate_scripts[i]; i++) {
+        load[2] = ngx_toolgate_scripts[i]->text;
+        load_len[2] = ngx_strlen(load[2]);
+
+        server->greetings++;
+        failed |= ngx_toolgate_redis_link_send(server->link, 3, load, load_len,
+                                               NULL) != NGX_OK;
+    }
 
     /* out of memory: one more than can come, so the greet timer ends it */
     server->greetings += failed;

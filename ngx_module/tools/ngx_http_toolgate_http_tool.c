@@ -15,7 +15,7 @@
 typedef struct {
     tg_template_request_t           rendered;
     tg_template_request_t           shown;        /* the same without secrets */
-    ngx_uint_t                      secrets;      /* that are in it */
+    ngx_array_t                    *secrets;      /* that are in it */
     ngx_toolgate_client_request_t   request;
     ngx_toolgate_call_t            *call;
     ngx_toolgate_client_result_t   *result;
@@ -28,7 +28,7 @@ static ngx_int_t ngx_http_toolgate_http_tool_facts(ngx_http_toolgate_job_t *job,
     ngx_http_toolgate_job_facts_t *facts);
 static const char *ngx_http_toolgate_http_tool_render(
     ngx_http_toolgate_job_t *job, const char *secret_text,
-    tg_template_request_t *rendered, ngx_uint_t *secret_count);
+    tg_template_request_t *rendered, ngx_array_t **secrets);
 static ngx_int_t ngx_http_toolgate_http_tool_headers(
     ngx_http_toolgate_job_t *job, ngx_http_toolgate_http_job_t *hj);
 static ngx_int_t ngx_http_toolgate_http_tool_sign(
@@ -40,6 +40,8 @@ static ngx_int_t ngx_http_toolgate_http_tool_header(ngx_array_t *headers,
     tg_str_t name, tg_str_t value);
 static void ngx_http_toolgate_http_tool_done(void *data,
     ngx_toolgate_client_result_t *result);
+static ngx_int_t ngx_http_toolgate_http_tool_mask(ngx_http_toolgate_job_t *job,
+    ngx_array_t *secrets);
 static const char *ngx_http_toolgate_http_tool_reason(ngx_uint_t status);
 static ngx_int_t ngx_http_toolgate_http_tool_refused(ngx_http_toolgate_job_t *job,
     const char *code);
@@ -120,14 +122,13 @@ ngx_http_toolgate_http_tool_start(ngx_http_toolgate_job_t *job)
 static const char *
 ngx_http_toolgate_http_tool_render(ngx_http_toolgate_job_t *job,
     const char *secret_text, tg_template_request_t *rendered,
-    ngx_uint_t *secret_count)
+    ngx_array_t **secrets)
 {
-    ngx_array_t           *secrets;
-    tg_template_values_t   values;
+    tg_template_values_t  values;
 
-    secrets = ngx_http_toolgate_secrets(job->pool, job->project,
-                                        job->tool->template);
-    if (secrets == NULL) {
+    *secrets = ngx_http_toolgate_secrets(job->pool, job->project,
+                                         job->tool->template);
+    if (*secrets == NULL) {
         return "unresolved_placeholder";
     }
 
@@ -135,10 +136,9 @@ ngx_http_toolgate_http_tool_render(ngx_http_toolgate_job_t *job,
     values.args = job->arguments;
     values.end_user = job->end_user;
     values.variables = job->variables;
-    values.secrets = secrets->elts;
-    values.secret_count = secrets->nelts;
+    values.secrets = (*secrets)->elts;
+    values.secret_count = (*secrets)->nelts;
     values.secret_text = secret_text;
-    *secret_count = secrets->nelts;
 
     return tg_template_render(job->tool->template, &values, rendered);
 }
@@ -300,6 +300,12 @@ ngx_http_toolgate_http_tool_done(void *data, ngx_toolgate_client_result_t *resul
     job->code = tg_shape(tg_template_response(job->tool->template),
                          (unsigned) result->status, body, &job->result);
 
+    if (ngx_http_toolgate_http_tool_mask(job, hj->secrets) != NGX_OK) {
+        (void) ngx_http_toolgate_http_tool_refused(job, "unreadable");
+        job->done(job);
+        return;
+    }
+
     if (job->code) {
         job->detail = ngx_http_toolgate_http_tool_reason(result->status);
         ngx_log_error(NGX_LOG_WARN, job->log, 0,
@@ -308,6 +314,50 @@ ngx_http_toolgate_http_tool_done(void *data, ngx_toolgate_client_result_t *resul
     }
 
     job->done(job);
+}
+
+
+/* An endpoint that repeats a credential does not make the model know it, nor those
+ * who keep what the model has seen. */
+static ngx_int_t
+ngx_http_toolgate_http_tool_mask(ngx_http_toolgate_job_t *job,
+    ngx_array_t *secrets)
+{
+    bool                   whole;
+    tg_rc_e                rc;
+    tg_buf_t               text;
+    tg_mask_t             *mask;
+    ngx_uint_t             i;
+    tg_template_secret_t  *secret;
+
+    if (secrets->nelts == 0 || job->result.len == 0) {
+        return NGX_OK;
+    }
+
+    mask = tg_mask_new();
+    rc = mask ? TG_OK : TG_E_NOMEM;
+    secret = secrets->elts;
+
+    for (i = 0; rc == TG_OK && i < secrets->nelts; i++) {
+        rc = tg_mask_add(mask, secret[i].value);
+    }
+
+    tg_buf_init(&text, NGX_HTTP_TOOLGATE_RESULT_MAX);
+
+    if (rc == TG_OK) {
+        rc = tg_mask_text(mask, tg_buf_get(&job->result), false,
+                          NGX_HTTP_TOOLGATE_RESULT_MAX, &text, &whole);
+    }
+
+    if (rc == TG_OK) {
+        tg_buf_reset(&job->result);
+        rc = tg_buf_str(&job->result, tg_buf_get(&text));
+    }
+
+    tg_buf_free(&text);
+    tg_mask_free(mask);
+
+    return rc == TG_OK ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -356,7 +406,7 @@ static ngx_int_t
 ngx_http_toolgate_http_tool_facts(ngx_http_toolgate_job_t *job,
     ngx_http_toolgate_job_facts_t *facts)
 {
-    ngx_uint_t                     i;
+    ngx_uint_t                     i, secrets;
     ngx_keyval_t                  *header, *shown;
     tg_template_request_t         *request;
     ngx_http_toolgate_http_job_t  *hj = job->state;
@@ -365,9 +415,10 @@ ngx_http_toolgate_http_tool_facts(ngx_http_toolgate_job_t *job,
         return NGX_OK;
     }
 
-    request = hj->secrets ? &hj->shown : &hj->rendered;
+    secrets = hj->secrets && hj->secrets->nelts;
+    request = secrets ? &hj->shown : &hj->rendered;
 
-    if (hj->secrets && hj->shown.url.len == 0
+    if (secrets && hj->shown.url.len == 0
         && ngx_http_toolgate_http_tool_render(job, TG_MASK_TEXT, &hj->shown,
                                               &hj->secrets)
            != NULL)

@@ -169,7 +169,7 @@ tg_start_nginx()
     local url=$1 pid
 
     # a killed nginx leaves its sockets, and they are in the way of the next one
-    rm -f "$STATE/nginx.pid" "$RUN/demo-model.sock"
+    rm -f "$STATE/nginx.pid" "$RUN/demo-model.sock" "$RUN/runs.sock"
     tg_nginx </dev/null >>"$STATE/logs/nginx-start.log" 2>&1 9>&- \
         || tg_fail_start "$STATE/logs/nginx-start.log" "nginx did not start"
     tg_wait_for 10 test -s "$STATE/nginx.pid" \

@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startFixture } from './fixture.mjs';
-import { SLOW } from './nginx.mjs';
+import { PATIENT, SLOW } from './nginx.mjs';
 import { startRedis } from '../lib/redis.mjs';
 
 export const GUARD = 'toolgate_netguard_allow 127.0.0.1/32 insecure_http;';
@@ -22,7 +22,7 @@ export async function startWorld({ nodes = 1, redis, http = '', each = () => ({}
   for (let i = 0; i < nodes; i++) {
     w.nodes.push(await startFixture({
       agents: [], workers: 2,
-      http: `${GUARD} toolgate_redis unix:${w.redis.socket} prefix=t:; ${http}`, ...options, ...each(i),
+      http: `${GUARD} toolgate_redis unix:${w.redis.socket} prefix=t: ${PATIENT}; ${http}`, ...options, ...each(i),
     }));
   }
   return w;

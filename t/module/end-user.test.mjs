@@ -5,6 +5,7 @@ import test, { before, after } from 'node:test';
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import { assertError, assertWhole, callsTurn, order, startFixture, stepsOf, textTurn } from './fixture.mjs';
+import { PATIENT } from './nginx.mjs';
 import { ALGS, makeKey, token } from '../lib/jwt.mjs';
 import { Redis } from '../store/harness.mjs';
 
@@ -333,7 +334,7 @@ test('two nodes on one Redis, raced: 30 calls of one end user, exactly 20 run', 
   try {
     for (let i = 0; i < 2; i++) {
       nodes.push(await startFixture({
-        http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http; toolgate_redis ${redis.unix} prefix=t:;`,
+        http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http; toolgate_redis ${redis.unix} prefix=t: ${PATIENT};`,
         catalog: { end_user_keys: [{ name: 'k', alg: 'ES256', ...keys.ES256.register }] },
       }));
     }

@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { assertError, callsTurn, startFixture, textTurn } from './fixture.mjs';
-import { KEY } from './nginx.mjs';
+import { KEY, PATIENT } from './nginx.mjs';
 import { REPO } from '../lib/stack.mjs';
 import { makeKey, token } from '../lib/jwt.mjs';
 import { Redis } from '../store/harness.mjs';
@@ -27,7 +27,7 @@ const claims = () => ({ sub: 'user-1', exp: now() + 300 });
 /** The same store, model and tool; another master key. */
 async function node(name, masterKey, files = {}) {
   const f = await startFixture({
-    http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http; toolgate_redis ${redis.unix};`,
+    http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http; toolgate_redis ${redis.unix} ${PATIENT};`,
     files: { 'master.key': `${masterKey}\n`, ...files }, catalog: { tools: [], agents: [] },
   });
   nodes[name] = f;

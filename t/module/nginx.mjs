@@ -21,6 +21,9 @@ const STOP_MS = 20_000;
 /** Sanitizers make everything slower: bounds on time are widened by this. */
 export const SLOW = process.env.TOOLGATE_ASAN ? 4 : 1;
 
+/** A worker full of sanitizers is not asked to answer as quickly as a fit one. */
+export const PATIENT = process.env.TOOLGATE_ASAN ? 'timeout=5s' : '';
+
 export const KEY = 'tg_test_0123456789abcdefghij';
 
 const CHILD_ENV = {
@@ -35,12 +38,13 @@ delete CHILD_ENV.NGINX;
 /**
  * models: { name: [{ url, model?, backup?, conf? }] }, places in order. catalog: an
  * object. http, server, api: more directives at these levels. files: { name: text } in
- * the folder, where "@DIR@" in directives leads; "@API@" is the port. A previous.key
+ * the folder, where "@DIR@" in directives leads; runHost: directives of the location of
+ * the run host, which is there when they are not empty; "@API@" is the port. A previous.key
  * among them is the one that the master key replaces.
  */
 export async function startNginx({
   models = {}, catalog, http: httpConf = '', server = '', api = '', files = {},
-  main = '', http2 = false, quiet = false, workers = 1,
+  main = '', http2 = false, quiet = false, workers = 1, runHost = '',
 } = {}) {
   const nginx = new Nginx();
   nginx.dir = tempDir('toolgate-module-');
@@ -64,7 +68,7 @@ export async function startNginx({
   const locations = places.map(({ uri, url, conf }) => `location = ${uri} {
       internal;
       ${conf ?? `proxy_pass ${url}/v1/chat/completions; proxy_http_version 1.1;
-      proxy_set_header Connection ""; proxy_buffering off; proxy_read_timeout 2s;`}
+      proxy_set_header Connection ""; proxy_buffering off; proxy_read_timeout ${process.env.TOOLGATE_ASAN ? 6 : 2}s;`}
     }`);
 
   nginx.conf = `${process.getuid() === 0 ? 'user root;' : ''}
@@ -88,6 +92,7 @@ http {
     ${locations.join('\n    ')}
     ${server}
   }
+  ${runHost && `server { listen unix:@DIR@/runs.sock; location = / { toolgate_run_host; ${runHost} } ${locations.join('\n    ')} }`}
 }
 `.replaceAll('@DIR@', nginx.dir).replaceAll('@API@', nginx.port);
   fs.writeFileSync(path.join(nginx.dir, 'nginx.conf'), nginx.conf);

@@ -242,7 +242,8 @@ export class Fake {
             text += data.toString('latin1');
             for (let item; text && (item = parse(text)); text = text.slice(item.next)) {
                 const words = item.value;
-                const greeted = words[0] === 'PING' || words[0] === 'AUTH' || words[0] === 'SELECT';
+                const greeted = words[0] === 'PING' || words[0] === 'AUTH' || words[0] === 'SELECT'
+                    || words[0] === 'SCRIPT';
                 if (!greeted) {
                     this.commands.push(words);
                 }

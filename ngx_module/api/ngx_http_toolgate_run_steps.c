@@ -9,7 +9,6 @@
 
 /* What is asked for, or what is wrong with it. */
 typedef struct {
-    ngx_http_toolgate_run_key_t   key;
     ngx_str_t                     after;
     ngx_uint_t                    limit;
     ngx_http_toolgate_fault_t     fault;
@@ -17,7 +16,9 @@ typedef struct {
 
 
 static ngx_int_t ngx_http_toolgate_steps_query(ngx_http_request_t *r,
-    ngx_http_toolgate_key_t *key, ngx_http_toolgate_steps_query_t *query);
+    ngx_http_toolgate_steps_query_t *query);
+static void ngx_http_toolgate_steps_ref(ngx_http_request_t *r,
+    ngx_http_toolgate_run_key_t *key, const char *code);
 static ngx_int_t ngx_http_toolgate_steps_fault(
     ngx_http_toolgate_steps_query_t *query, const char *code, const char *param,
     const char *message);
@@ -31,62 +32,54 @@ ngx_int_t
 ngx_http_toolgate_run_steps(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     ngx_str_t *rest)
 {
-    u_char                           *p;
-    ngx_int_t                         rc;
-    ngx_http_toolgate_main_conf_t    *tmcf;
-    ngx_http_toolgate_steps_query_t   query;
+    ngx_http_toolgate_steps_query_t  query;
 
-    ngx_memzero(&query, sizeof(query));
+    /* what is wrong with it is told before the store is asked */
 
-    /* the router has seen "/v1/runs/", a name, "/steps" */
-
-    query.key.run.data = r->uri.data + sizeof("/v1/runs/") - 1;
-    p = ngx_strlchr(query.key.run.data, r->uri.data + r->uri.len, '/');
-    query.key.run.len = p - query.key.run.data;
-
-    if (ngx_http_toolgate_steps_query(r, key, &query) != NGX_OK) {
+    if (ngx_http_toolgate_steps_query(r, &query) != NGX_OK) {
         return ngx_http_toolgate_reply_error(r, query.fault.code,
                                              query.fault.message,
                                              query.fault.param);
     }
 
+    return ngx_http_toolgate_run_ref(r, key, ngx_http_toolgate_steps_ref);
+}
+
+
+static void
+ngx_http_toolgate_steps_ref(ngx_http_request_t *r, ngx_http_toolgate_run_key_t *key,
+    const char *code)
+{
+    ngx_http_toolgate_main_conf_t    *tmcf;
+    ngx_http_toolgate_steps_query_t   query;
+
     tmcf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
 
-    if (tmcf->redis == NULL || !ngx_toolgate_redis_up(tmcf->redis)) {
-        return ngx_http_toolgate_reply_error(r, "store_unavailable", NULL, NULL);
-    }
-
-    rc = ngx_http_discard_request_body(r);
-
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    if (ngx_http_toolgate_run_record_page(r->pool, r->connection->log,
-                                          tmcf->redis, &query.key, &query.after,
-                                          query.limit,
-                                          ngx_http_toolgate_steps_page, r)
-        != NGX_OK)
+    if (code == NULL
+        && (ngx_http_toolgate_steps_query(r, &query) != NGX_OK
+            || ngx_http_toolgate_run_record_page(r->pool, r->connection->log,
+                                                 tmcf->redis, key, &query.after,
+                                                 query.limit,
+                                                 ngx_http_toolgate_steps_page, r)
+               != NGX_OK))
     {
-        return ngx_http_toolgate_reply_error(r, "internal_error", NULL, NULL);
+        code = "internal_error";
     }
 
-    r->main->count++;
-
-    return NGX_DONE;
+    if (code) {
+        ngx_http_finalize_request(r,
+            ngx_http_toolgate_reply_error(r, code, NULL, NULL));
+    }
 }
 
 
 static ngx_int_t
-ngx_http_toolgate_steps_query(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
+ngx_http_toolgate_steps_query(ngx_http_request_t *r,
     ngx_http_toolgate_steps_query_t *query)
 {
-    query->key.project = key->project->name;
+    ngx_memzero(query, sizeof(ngx_http_toolgate_steps_query_t));
 
-    if (ngx_http_toolgate_query_account(r, key, &query->key.account, &query->fault)
-        != NGX_OK
-        || ngx_http_toolgate_query_limit(r, &query->limit, &query->fault) != NGX_OK)
-    {
+    if (ngx_http_toolgate_query_limit(r, &query->limit, &query->fault) != NGX_OK) {
         return NGX_DECLINED;
     }
 
@@ -96,14 +89,6 @@ ngx_http_toolgate_steps_query(ngx_http_request_t *r, ngx_http_toolgate_key_t *ke
     {
         return ngx_http_toolgate_steps_fault(query, "invalid_value", "after",
                                              "\"after\" is the id of a step.");
-    }
-
-    /* what cannot be the id of a run is none */
-
-    if (!tg_id_valid("run_", (tg_str_t) { query->key.run.len,
-                                          (char *) query->key.run.data }))
-    {
-        return ngx_http_toolgate_steps_fault(query, "not_found", NULL, NULL);
     }
 
     return NGX_OK;

@@ -1,0 +1,992 @@
+/*
+ * When a run is written down: made before its first model call, an intent before a
+ * side effect, its outcome after it, a checkpoint between rounds, its end once. In
+ * between the lease is renewed, and who ends the run from outside is heard.
+ *
+ * Only intents are waited for, and the making of a run that may be one already. All
+ * else goes out in order on the same connection; what is lost with a worker is what
+ * the next one does again.
+ */
+
+#include "ngx_http_toolgate_durable.h"
+
+
+/* One question about intents; it lives in the request's pool. */
+typedef struct {
+    ngx_http_toolgate_durable_t  *durable;
+    ngx_uint_t                    round;
+} ngx_http_toolgate_record_t;
+
+
+static void ngx_http_toolgate_durable_opened(void *data,
+    ngx_http_toolgate_run_answer_t *answer);
+static ngx_int_t ngx_http_toolgate_durable_fingerprint(
+    ngx_http_toolgate_durable_t *durable, char hex[TG_JSON_SHA256_HEX_LEN + 1]);
+static ngx_uint_t ngx_http_toolgate_durable_fields(
+    ngx_http_toolgate_durable_t *durable, ngx_http_toolgate_field_t *fields);
+static void ngx_http_toolgate_durable_drive(ngx_http_toolgate_durable_t *durable);
+static void ngx_http_toolgate_durable_renew(ngx_event_t *ev);
+static void ngx_http_toolgate_durable_renewed(void *data,
+    ngx_http_toolgate_run_answer_t *answer);
+static void ngx_http_toolgate_durable_ended_outside(void *data);
+static void ngx_http_toolgate_durable_flush_event(ngx_event_t *ev);
+static void ngx_http_toolgate_durable_flush(ngx_http_toolgate_durable_t *durable);
+static void ngx_http_toolgate_durable_gather(ngx_http_toolgate_durable_t *durable);
+static void ngx_http_toolgate_durable_recorded(void *data,
+    ngx_http_toolgate_run_answer_t *answer);
+static void ngx_http_toolgate_durable_stop(ngx_http_toolgate_durable_t *durable);
+static void ngx_http_toolgate_durable_left(void *data);
+static void ngx_http_toolgate_durable_free(void *data);
+
+
+ngx_int_t
+ngx_http_toolgate_durable_open(ngx_http_toolgate_run_t *run, const char *face,
+    ngx_str_t *invocation)
+{
+    ngx_pool_cleanup_t           *pool_cln;
+    ngx_http_cleanup_t           *cln;
+    ngx_http_toolgate_durable_t  *durable;
+
+    if (!run->prompt.store || run->conf->redis == NULL
+        || (run->agent == NULL && !run->follows))
+    {
+        return NGX_OK;
+    }
+
+    /* the one ends the run in the store while all of it is there, also when the
+     * client has left; the other gives back its memory */
+
+    pool_cln = ngx_pool_cleanup_add(run->request->pool,
+                                    sizeof(ngx_http_toolgate_durable_t));
+    cln = ngx_http_cleanup_add(run->request, 0);
+
+    if (pool_cln == NULL || cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    durable = pool_cln->data;
+    ngx_memzero(durable, sizeof(ngx_http_toolgate_durable_t));
+
+    if (ngx_array_init(&durable->news, run->request->pool, 4,
+                       sizeof(ngx_http_toolgate_waiting_news_t))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    durable->run = run;
+    durable->face.data = (u_char *) face;
+    durable->face.len = ngx_strlen(face);
+    durable->invocation = *invocation;
+    durable->taken = ngx_current_msec;
+    durable->key.project = run->project->name;
+    durable->key.account = run->prompt.account;
+    durable->key.run.data = (u_char *) run->id;
+    durable->key.run.len = ngx_strlen(run->id);
+
+    tg_buf_init(&durable->text, NGX_HTTP_TOOLGATE_NEWS_BYTES);
+    tg_buf_init(&durable->members, 2 * NGX_HTTP_TOOLGATE_NEWS_BYTES);
+    tg_buf_init(&durable->output, TG_DELTA_MAX_CONTENT);
+    tg_buf_init(&durable->scratch, NGX_HTTP_TOOLGATE_CHECKPOINT_MAX);
+
+    durable->renew.handler = ngx_http_toolgate_durable_renew;
+    durable->renew.data = durable;
+    durable->renew.log = ngx_cycle->log;
+    durable->renew.cancelable = 1;
+
+    durable->flush.handler = ngx_http_toolgate_durable_flush_event;
+    durable->flush.data = durable;
+    durable->flush.log = ngx_cycle->log;
+    durable->flush.cancelable = 1;
+
+    durable->driven.run = durable->key.run;
+    durable->driven.ended = ngx_http_toolgate_durable_ended_outside;
+    durable->driven.data = durable;
+
+    pool_cln->handler = ngx_http_toolgate_durable_free;
+    cln->handler = ngx_http_toolgate_durable_left;
+    cln->data = durable;
+
+    run->durable = durable;
+
+    return NGX_OK;
+}
+
+
+/* Makes the run in the store; with an invocation id it may be there already. */
+ngx_int_t
+ngx_http_toolgate_durable_create(ngx_http_toolgate_run_t *run)
+{
+    char                           hex[TG_JSON_SHA256_HEX_LEN + 1];
+    ngx_http_toolgate_field_t      fields[NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX];
+    ngx_http_toolgate_new_run_t    new_run;
+    ngx_http_toolgate_durable_t   *durable;
+
+    durable = run->durable;
+
+    if (durable == NULL || durable->taken_over) {
+
+        if (durable) {
+            ngx_http_toolgate_durable_drive(durable);
+        }
+
+        return NGX_OK;
+    }
+
+    durable->waits = (durable->invocation.len || durable->queued);
+
+    if (durable->waits && !ngx_toolgate_redis_up(run->conf->redis)) {
+        ngx_http_toolgate_run_fail(run, "store_unavailable", NULL);
+        return NGX_DECLINED;
+    }
+
+    ngx_memzero(&new_run, sizeof(new_run));
+    new_run.queued = durable->queued;
+
+    if (ngx_http_toolgate_durable_fingerprint(durable, hex) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    new_run.fingerprint.data = (u_char *) hex;
+    new_run.fingerprint.len = ngx_strlen(hex);
+    new_run.input.data = run->prompt.body;
+    new_run.input.len = run->prompt.len;
+    new_run.fields = fields;
+    new_run.field_count = ngx_http_toolgate_durable_fields(durable, fields);
+
+    if (ngx_http_toolgate_run_store_create(run->request->pool, run->conf->redis,
+                                           &durable->key, &durable->invocation,
+                                           run->conf->retention, &new_run,
+                                           durable->waits
+                                           ? ngx_http_toolgate_durable_opened
+                                           : NULL,
+                                           durable)
+        != NGX_OK)
+    {
+        /* a run that could not be written down runs all the same; its actions do
+         * not */
+        return durable->waits ? NGX_ERROR : NGX_OK;
+    }
+
+    if (durable->waits) {
+        return NGX_AGAIN;
+    }
+
+    ngx_http_toolgate_durable_drive(durable);
+
+    return NGX_OK;
+}
+
+
+/* Of a request that may come again: only then it is worth the time. */
+static ngx_int_t
+ngx_http_toolgate_durable_fingerprint(ngx_http_toolgate_durable_t *durable,
+    char hex[TG_JSON_SHA256_HEX_LEN + 1])
+{
+    u_char     sha256[NGX_HTTP_TOOLGATE_KEY_SHA256_LEN];
+    ngx_str_t  pieces[2];
+
+    hex[0] = '\0';
+
+    if (durable->invocation.len == 0) {
+        return NGX_OK;
+    }
+
+    pieces[0] = durable->face;
+    pieces[1].data = durable->run->prompt.body;
+    pieces[1].len = durable->run->prompt.len;
+
+    if (ngx_http_toolgate_sha256(pieces, 2, sha256) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    *ngx_hex_dump((u_char *) hex, sha256, sizeof(sha256)) = '\0';
+
+    return NGX_OK;
+}
+
+
+static ngx_uint_t
+ngx_http_toolgate_durable_fields(ngx_http_toolgate_durable_t *durable,
+    ngx_http_toolgate_field_t *fields)
+{
+    ngx_uint_t                n;
+    ngx_http_toolgate_run_t  *run;
+
+    run = durable->run;
+    n = 0;
+
+    if (durable->queued) {
+        ngx_str_set(&fields[n].name, "queued");
+        ngx_str_set(&fields[n].value, "1");
+        n++;
+    }
+
+    return ngx_http_toolgate_run_fields(run->request->pool, run->agent,
+                                        &run->prompt.model, &durable->face,
+                                        &durable->invocation, run->end_user,
+                                        run->prompt.metadata, fields, n);
+}
+
+
+/* The fields that a run has from its beginning. */
+ngx_uint_t
+ngx_http_toolgate_run_fields(ngx_pool_t *pool, ngx_http_toolgate_agent_t *agent,
+    ngx_str_t *model, ngx_str_t *face, ngx_str_t *invocation, json_t *end_user,
+    json_t *metadata, ngx_http_toolgate_field_t *fields, ngx_uint_t n)
+{
+    u_char    *version;
+    tg_buf_t   text;
+
+    ngx_str_set(&fields[n].name, "face");
+    fields[n++].value = *face;
+
+    ngx_str_set(&fields[n].name, "agent");
+    fields[n++].value = *model;
+
+    ngx_str_set(&fields[n].name, "agent_id");
+    fields[n].value.data = (u_char *) agent->id;
+    fields[n].value.len = ngx_strlen(agent->id);
+    n++;
+
+    version = ngx_pnalloc(pool, NGX_INT_T_LEN);
+
+    if (version) {
+        ngx_str_set(&fields[n].name, "agent_version");
+        fields[n].value.data = version;
+        fields[n].value.len = ngx_sprintf(version, "%ui", agent->version) - version;
+        n++;
+    }
+
+    if (invocation->len) {
+        ngx_str_set(&fields[n].name, "invocation");
+        fields[n++].value = *invocation;
+    }
+
+    tg_buf_init(&text, NGX_HTTP_TOOLGATE_CHECKPOINT_MAX);
+
+    if (end_user && tg_json_dump(end_user, &text) == TG_OK) {
+        ngx_str_set(&fields[n].name, "end_user");
+        fields[n].value = ngx_http_toolgate_copy(pool, tg_buf_get(&text));
+        n += fields[n].value.data ? 1 : 0;
+    }
+
+    tg_buf_reset(&text);
+
+    if (metadata && tg_json_dump(metadata, &text) == TG_OK) {
+        ngx_str_set(&fields[n].name, "metadata");
+        fields[n].value = ngx_http_toolgate_copy(pool, tg_buf_get(&text));
+        n += fields[n].value.data ? 1 : 0;
+    }
+
+    tg_buf_free(&text);
+
+    return n;
+}
+
+
+static void
+ngx_http_toolgate_durable_opened(void *data, ngx_http_toolgate_run_answer_t *answer)
+{
+    ngx_http_toolgate_durable_t *durable = data;
+
+    ngx_connection_t         *c;
+    ngx_http_toolgate_run_t  *run;
+
+    run = durable->run;
+    c = run->request->connection;
+
+    durable->opened = answer->answer;
+
+    /* all answers about this run carry the id of the first one, in the same place */
+
+    if (answer->answer == NGX_HTTP_TOOLGATE_ANSWER_SAME
+        && answer->text.len == durable->key.run.len)
+    {
+        ngx_memcpy(run->id, answer->text.data, answer->text.len);
+    }
+
+    run->opened = 1;
+    ngx_http_toolgate_run_post(run);
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* NGX_OK: it is ours to drive. NGX_DONE: it is there already, and is followed.
+ * NGX_DECLINED: the run has failed. */
+ngx_int_t
+ngx_http_toolgate_durable_is_opened(ngx_http_toolgate_run_t *run)
+{
+    ngx_http_toolgate_durable_t  *durable;
+
+    durable = run->durable;
+
+    switch (durable->opened) {
+
+    case NGX_HTTP_TOOLGATE_ANSWER_OK:
+
+        if (durable->queued) {
+            durable->over = 1;
+            ngx_http_toolgate_run_kick(run->conf, &durable->key);
+            return NGX_DONE;
+        }
+
+        ngx_http_toolgate_durable_drive(durable);
+        return NGX_OK;
+
+    case NGX_HTTP_TOOLGATE_ANSWER_SAME:
+        durable->over = 1;
+        return NGX_DONE;
+
+    case NGX_HTTP_TOOLGATE_ANSWER_CONFLICT:
+        durable->over = 1;
+        ngx_http_toolgate_run_fail(run, "invocation_conflict", NULL);
+        return NGX_DECLINED;
+
+    default:
+        durable->over = 1;
+        ngx_http_toolgate_run_fail(run, "store_unavailable", NULL);
+        return NGX_DECLINED;
+    }
+}
+
+
+static void
+ngx_http_toolgate_durable_drive(ngx_http_toolgate_durable_t *durable)
+{
+    tg_buf_t  *members;
+
+    ngx_add_timer(&durable->renew, NGX_HTTP_TOOLGATE_RENEW_MS);
+    ngx_http_toolgate_driven_open(&durable->driven, durable->run->conf->redis);
+
+    if (durable->restored) {
+        return;
+    }
+
+    members = &durable->scratch;
+    tg_buf_reset(members);
+    tg_buf_cstr(members, ",\"agent\":");
+    tg_buf_json_string(members, (tg_str_t) { durable->run->prompt.model.len,
+                                   (char *) durable->run->prompt.model.data });
+    ngx_http_toolgate_durable_news(durable, "run.started", tg_buf_get(members));
+}
+
+
+/* What ends the run at once when somebody else has ended it, or drives it. */
+static void
+ngx_http_toolgate_durable_renewed(void *data, ngx_http_toolgate_run_answer_t *answer)
+{
+    ngx_http_toolgate_durable_t *durable = data;
+
+    ngx_connection_t         *c;
+    ngx_http_toolgate_run_t  *run;
+
+    run = durable->run;
+    c = run->request->connection;
+
+    if (durable->over) {
+        return;
+    }
+
+    switch (answer->answer) {
+
+    case NGX_HTTP_TOOLGATE_ANSWER_ENDED:
+    case NGX_HTTP_TOOLGATE_ANSWER_LOST:
+        durable->over = 1;
+        ngx_http_toolgate_durable_stop(durable);
+        run->ended_outside = ngx_http_toolgate_durable_why(answer);
+        break;
+
+    case NGX_HTTP_TOOLGATE_ANSWER_FULL:
+        run->ended_outside = "too_many_events";
+        break;
+
+    default:
+        return;
+    }
+
+    ngx_http_toolgate_run_post(run);
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* The code for a run that is not ours to drive any more. */
+const char *
+ngx_http_toolgate_durable_why(ngx_http_toolgate_run_answer_t *answer)
+{
+    if (answer->answer == NGX_HTTP_TOOLGATE_ANSWER_LOST) {
+        return "run_moved";
+    }
+
+    if (answer->text.len == sizeof("superseded") - 1
+        && ngx_memcmp(answer->text.data, "superseded", answer->text.len) == 0)
+    {
+        return "run_superseded";
+    }
+
+    return "run_cancelled";
+}
+
+
+static void
+ngx_http_toolgate_durable_renew(ngx_event_t *ev)
+{
+    ngx_http_toolgate_durable_t *durable = ev->data;
+
+    if (durable->over) {
+        return;
+    }
+
+    ngx_add_timer(ev, NGX_HTTP_TOOLGATE_RENEW_MS);
+
+    /* a store that is away is asked again next time */
+
+    (void) ngx_http_toolgate_durable_save(durable, NGX_HTTP_TOOLGATE_SAVE_RENEW,
+                                          NULL, NULL, 0,
+                                          ngx_http_toolgate_durable_renewed,
+                                          durable);
+}
+
+
+static void
+ngx_http_toolgate_durable_ended_outside(void *data)
+{
+    ngx_http_toolgate_durable_t *durable = data;
+
+    /* the store says how */
+
+    if (!durable->over) {
+        (void) ngx_http_toolgate_durable_save(durable,
+                                              NGX_HTTP_TOOLGATE_SAVE_RENEW, NULL,
+                                              NULL, 0,
+                                              ngx_http_toolgate_durable_renewed,
+                                              durable);
+    }
+}
+
+
+void
+ngx_http_toolgate_durable_text(ngx_http_toolgate_run_t *run, tg_str_t text)
+{
+    ngx_http_toolgate_durable_t  *durable;
+
+    durable = run->durable;
+
+    if (durable == NULL || durable->over) {
+        return;
+    }
+
+    if (tg_buf_str(&durable->output, text) != TG_OK
+        || tg_buf_str(&durable->text, text) != TG_OK)
+    {
+        run->out_of_memory = 1;
+        return;
+    }
+
+    if (durable->text.len > NGX_HTTP_TOOLGATE_NEWS_TEXT) {
+        ngx_http_toolgate_durable_flush(durable);
+        return;
+    }
+
+    /* a client of its own has the text already: others may have it with the turn */
+
+    if (run->detached && !durable->flush.timer_set) {
+        ngx_add_timer(&durable->flush, NGX_HTTP_TOOLGATE_NEWS_MS);
+    }
+}
+
+
+void
+ngx_http_toolgate_durable_news(ngx_http_toolgate_durable_t *durable,
+    const char *type, tg_str_t members)
+{
+    ngx_http_toolgate_waiting_news_t  *news;
+
+    ngx_http_toolgate_durable_gather(durable);
+
+    news = ngx_array_push(&durable->news);
+
+    if (news == NULL) {
+        durable->run->out_of_memory = 1;
+        return;
+    }
+
+    news->type = type;
+    news->start = durable->members.len;
+    tg_buf_str(&durable->members, members);
+    news->end = durable->members.len;
+
+    if (durable->members.error != TG_OK) {
+        durable->run->out_of_memory = 1;
+    }
+}
+
+
+/* Text that waits becomes an event. */
+static void
+ngx_http_toolgate_durable_gather(ngx_http_toolgate_durable_t *durable)
+{
+    ngx_http_toolgate_waiting_news_t  *news;
+
+    if (durable->text.len == 0) {
+        return;
+    }
+
+    news = ngx_array_push(&durable->news);
+
+    if (news == NULL) {
+        durable->run->out_of_memory = 1;
+        return;
+    }
+
+    news->type = "run.text_delta";
+    news->start = durable->members.len;
+    tg_buf_cstr(&durable->members, ",\"delta\":");
+    tg_buf_json_string(&durable->members, tg_buf_get(&durable->text));
+    news->end = durable->members.len;
+
+    tg_buf_reset(&durable->text);
+}
+
+
+static void
+ngx_http_toolgate_durable_flush_event(ngx_event_t *ev)
+{
+    ngx_http_toolgate_durable_flush(ev->data);
+}
+
+
+static void
+ngx_http_toolgate_durable_flush(ngx_http_toolgate_durable_t *durable)
+{
+    if (!durable->over) {
+        (void) ngx_http_toolgate_durable_save(durable,
+                                              NGX_HTTP_TOOLGATE_SAVE_EVENTS, NULL,
+                                              NULL, 0,
+                                              ngx_http_toolgate_durable_renewed,
+                                              durable);
+    }
+}
+
+
+ngx_int_t
+ngx_http_toolgate_durable_save(ngx_http_toolgate_durable_t *durable,
+    ngx_http_toolgate_save_e what, const char *status,
+    ngx_http_toolgate_field_t *fields, ngx_uint_t n,
+    ngx_http_toolgate_run_done_pt done, void *data)
+{
+    ngx_int_t                          rc;
+    ngx_uint_t                         i;
+    ngx_http_toolgate_run_t           *run;
+    ngx_http_toolgate_save_t           save;
+    ngx_http_toolgate_run_news_t       told[NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX];
+    ngx_http_toolgate_waiting_news_t  *news;
+
+    run = durable->run;
+
+    ngx_http_toolgate_durable_gather(durable);
+
+    if (durable->flush.timer_set) {
+        ngx_del_timer(&durable->flush);
+    }
+
+    ngx_memzero(&save, sizeof(save));
+    save.what = what;
+    save.status = status;
+    save.fields = fields;
+    save.field_count = n;
+    save.news = told;
+
+    news = durable->news.elts;
+
+    for (i = 0; i < durable->news.nelts && i < NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX;
+         i++)
+    {
+        told[i].type = news[i].type;
+        told[i].members.data = (u_char *) durable->members.data + news[i].start;
+        told[i].members.len = news[i].end - news[i].start;
+    }
+
+    save.news_count = i;
+
+    rc = ngx_http_toolgate_run_store_save(run->request->pool, run->conf->redis,
+                                          &durable->key, &durable->invocation,
+                                          run->conf->retention, &save, done, data);
+    durable->news.nelts = 0;
+    tg_buf_reset(&durable->members);
+
+    return rc;
+}
+
+
+void
+ngx_http_toolgate_durable_call_begins(ngx_http_toolgate_call_t *call)
+{
+    tg_buf_t                     *out;
+    ngx_http_toolgate_durable_t  *durable;
+
+    durable = call->run->durable;
+
+    if (durable == NULL || durable->over) {
+        return;
+    }
+
+    out = &durable->scratch;
+    tg_buf_reset(out);
+    tg_buf_printf(out, ",\"call_id\":\"%s\",\"name\":", call->id);
+    tg_buf_json_string(out, (tg_str_t) { call->name.len,
+                                         (char *) call->name.data });
+    tg_buf_cstr(out, ",\"arguments\":");
+    tg_buf_json_string(out, (tg_str_t) { call->arguments.len,
+                                         (char *) call->arguments.data });
+
+    ngx_http_toolgate_durable_news(durable, "run.tool_call", tg_buf_get(out));
+}
+
+
+void
+ngx_http_toolgate_durable_call_ended(ngx_http_toolgate_call_t *call)
+{
+    tg_buf_t                     *out;
+    ngx_http_toolgate_field_t     field;
+    ngx_http_toolgate_durable_t  *durable;
+
+    durable = call->run->durable;
+
+    if (durable == NULL) {
+        return;
+    }
+
+    out = &durable->scratch;
+
+    if (call->intended) {
+        tg_buf_reset(out);
+        ngx_http_toolgate_checkpoint_outcome(call, out);
+
+        field.name = call->outcome_name;
+        field.value.data = (u_char *) out->data;
+        field.value.len = out->len;
+
+        /* also of a run that was ended meanwhile: what was done was done */
+
+        (void) ngx_http_toolgate_durable_save(durable,
+                                              NGX_HTTP_TOOLGATE_SAVE_OUTCOME, NULL,
+                                              &field, 1, NULL, NULL);
+    }
+
+    if (durable->over) {
+        return;
+    }
+
+    tg_buf_reset(out);
+    tg_buf_printf(out, ",\"call_id\":\"%s\",\"name\":", call->id);
+    tg_buf_json_string(out, (tg_str_t) { call->name.len,
+                                         (char *) call->name.data });
+    tg_buf_printf(out, ",\"status\":\"%s\",\"content\":",
+                  call->code == NULL ? "ok"
+                  : ngx_strcmp(call->code, "run_cancelled") == 0 ? "cancelled"
+                  : "failed");
+    tg_buf_json_string(out, tg_buf_get(&call->job.result));
+    tg_buf_cstr(out, ",\"metadata\":{},\"artifacts\":[],\"error\":");
+
+    if (call->code) {
+        tg_buf_cstr(out, "{\"code\":");
+        tg_buf_json_string(out, tg_str_of(call->code));
+        tg_buf_char(out, '}');
+
+    } else {
+        tg_buf_cstr(out, "null");
+    }
+
+    tg_buf_cstr(out, ",\"invocation_id\":");
+    tg_buf_json_string(out, ngx_http_toolgate_run_label(call->run));
+
+    ngx_http_toolgate_durable_news(durable, "run.tool_result", tg_buf_get(out));
+}
+
+
+/* The id that everybody outside knows the run by. */
+tg_str_t
+ngx_http_toolgate_run_label(ngx_http_toolgate_run_t *run)
+{
+    if (run->durable && run->durable->invocation.len) {
+        return (tg_str_t) { run->durable->invocation.len,
+                            (char *) run->durable->invocation.data };
+    }
+
+    return tg_str_of(run->id);
+}
+
+
+/* Asks the store for all calls that wait for their intent to be written. */
+void
+ngx_http_toolgate_durable_record(ngx_http_toolgate_run_t *run)
+{
+    size_t                        starts[TG_DELTA_MAX_CALLS + 1];
+    tg_buf_t                     *out;
+    ngx_uint_t                    i, n;
+    ngx_http_toolgate_call_t     *call;
+    ngx_http_toolgate_field_t     fields[TG_DELTA_MAX_CALLS + 1];
+    ngx_http_toolgate_record_t   *record;
+    ngx_http_toolgate_durable_t  *durable;
+
+    durable = run->durable;
+
+    if (run->gathering) {
+        return;
+    }
+
+    record = ngx_palloc(run->request->pool, sizeof(ngx_http_toolgate_record_t));
+    if (record == NULL) {
+        run->out_of_memory = 1;
+        return;
+    }
+
+    record->durable = durable;
+    record->round = run->round;
+
+    out = &durable->scratch;
+    tg_buf_reset(out);
+    n = 0;
+
+    for (i = 0; i < run->call_count; i++) {
+        call = &run->calls[i];
+
+        if (call->state != NGX_HTTP_TOOLGATE_CALL_RECORDING || call->record) {
+            continue;
+        }
+
+        call->record = record;
+
+        starts[n] = out->len;
+        fields[n].name = call->intent_name;
+        ngx_http_toolgate_checkpoint_intent(call, out);
+        fields[n].value.len = out->len - starts[n];
+        n++;
+    }
+
+    if (n == 0) {
+        return;
+    }
+
+    if (!durable->round_saved) {
+        starts[n] = out->len;
+        ngx_str_set(&fields[n].name, "round");
+        ngx_http_toolgate_checkpoint_round(run, out);
+        fields[n].value.len = out->len - starts[n];
+        n++;
+        durable->round_saved = 1;
+    }
+
+    for (i = 0; i < n; i++) {
+        fields[i].value.data = (u_char *) out->data + starts[i];
+    }
+
+    if (out->error != TG_OK
+        || ngx_http_toolgate_durable_save(durable, NGX_HTTP_TOOLGATE_SAVE_INTENT,
+                                          NULL, fields, n,
+                                          ngx_http_toolgate_durable_recorded,
+                                          record)
+           != NGX_OK)
+    {
+        run->out_of_memory = 1;
+    }
+}
+
+static void
+ngx_http_toolgate_durable_recorded(void *data,
+    ngx_http_toolgate_run_answer_t *answer)
+{
+    ngx_http_toolgate_record_t *record = data;
+
+    ngx_uint_t                    i, in_handler;
+    const char                   *code;
+    ngx_http_toolgate_run_t      *run;
+    ngx_http_toolgate_call_t     *call;
+    ngx_http_toolgate_durable_t  *durable;
+
+    durable = record->durable;
+    run = durable->run;
+
+    /* the calls of a round are gone when it is over */
+
+    if (record->round != run->round) {
+        return;
+    }
+
+    in_handler = run->in_handler;
+    run->in_handler = 1;
+
+    switch (answer->answer) {
+
+    case NGX_HTTP_TOOLGATE_ANSWER_OK:
+        code = NULL;
+        break;
+
+    case NGX_HTTP_TOOLGATE_ANSWER_ENDED:
+    case NGX_HTTP_TOOLGATE_ANSWER_LOST:
+        code = ngx_http_toolgate_durable_why(answer);
+        durable->over = 1;
+        ngx_http_toolgate_durable_stop(durable);
+        run->ended_outside = code;
+        ngx_http_toolgate_run_post(run);
+        break;
+
+    default:
+        code = "store_unavailable";
+    }
+
+    for (i = 0; i < run->call_count; i++) {
+        call = &run->calls[i];
+
+        if (call->state == NGX_HTTP_TOOLGATE_CALL_RECORDING
+            && call->record == record)
+        {
+            call->intended = (code == NULL);
+            ngx_http_toolgate_call_recorded(call, code);
+        }
+    }
+
+    run->in_handler = in_handler;
+    ngx_http_toolgate_calls_from_event(run);
+}
+
+
+void
+ngx_http_toolgate_durable_checkpoint(ngx_http_toolgate_run_t *run)
+{
+    tg_buf_t                     *out;
+    ngx_http_toolgate_field_t     fields[2];
+    ngx_http_toolgate_durable_t  *durable;
+
+    durable = run->durable;
+
+    if (durable == NULL || durable->over) {
+        return;
+    }
+
+    out = &durable->scratch;
+    tg_buf_reset(out);
+    ngx_http_toolgate_checkpoint_progress(durable, out);
+
+    if (out->error != TG_OK) {
+        run->out_of_memory = 1;
+        return;
+    }
+
+    ngx_str_set(&fields[0].name, "progress");
+    fields[0].value.data = (u_char *) out->data;
+    fields[0].value.len = out->len;
+    ngx_str_set(&fields[1].name, "round");
+    ngx_str_null(&fields[1].value);
+
+    durable->round_saved = 0;
+
+    (void) ngx_http_toolgate_durable_save(durable,
+                                          NGX_HTTP_TOOLGATE_SAVE_CHECKPOINT, NULL,
+                                          fields, 2,
+                                          ngx_http_toolgate_durable_renewed,
+                                          durable);
+}
+
+
+void
+ngx_http_toolgate_durable_close(ngx_http_toolgate_run_t *run, const char *status,
+    const char *code)
+{
+    tg_buf_t                     *out;
+    ngx_uint_t                    n;
+    ngx_http_toolgate_field_t     fields[2];
+    ngx_http_toolgate_durable_t  *durable;
+
+    static const struct { const char *status, *type; }  ends[] = {
+        { "completed", "run.completed" },
+        { "failed", "run.failed" },
+        { "expired", "run.expired" },
+        { "cancelled", "run.cancelled" },
+        { NULL, NULL }
+    };
+
+    durable = run->durable;
+
+    if (durable == NULL || durable->over) {
+        return;
+    }
+
+    out = &durable->scratch;
+    tg_buf_reset(out);
+
+    if (code) {
+        tg_buf_cstr(out, ",\"error\":{\"code\":");
+        tg_buf_json_string(out, tg_str_of(code));
+        tg_buf_char(out, '}');
+    }
+
+    for (n = 0; ngx_strcmp(ends[n].status, status) != 0; n++) { /* void */ }
+
+    ngx_http_toolgate_durable_news(durable, ends[n].type, tg_buf_get(out));
+
+    tg_buf_reset(out);
+    ngx_http_toolgate_checkpoint_result(durable, out);
+
+    n = 1;
+    ngx_str_set(&fields[0].name, "result");
+    fields[0].value.data = (u_char *) out->data;
+    fields[0].value.len = out->error == TG_OK ? out->len : 0;
+
+    if (code) {
+        n = 2;
+        ngx_str_set(&fields[1].name, "error");
+        fields[1].value.data = (u_char *) code;
+        fields[1].value.len = ngx_strlen(code);
+    }
+
+    (void) ngx_http_toolgate_durable_save(durable, NGX_HTTP_TOOLGATE_SAVE_END,
+                                          status, fields, n, NULL, NULL);
+    ngx_http_toolgate_run_store_unwatch(run->conf->redis, &durable->key);
+
+    durable->over = 1;
+    ngx_http_toolgate_durable_stop(durable);
+}
+
+
+static void
+ngx_http_toolgate_durable_stop(ngx_http_toolgate_durable_t *durable)
+{
+    if (durable->renew.timer_set) {
+        ngx_del_timer(&durable->renew);
+    }
+
+    if (durable->flush.timer_set) {
+        ngx_del_timer(&durable->flush);
+    }
+
+    ngx_http_toolgate_driven_close(&durable->driven);
+}
+
+
+/* nginx lets the request go before the run has ended: its client has left. */
+static void
+ngx_http_toolgate_durable_left(void *data)
+{
+    ngx_http_toolgate_durable_t *durable = data;
+
+    ngx_http_toolgate_calls_cancel(durable->run);
+    ngx_http_toolgate_follow_close(&durable->follow);
+    ngx_http_toolgate_durable_close(durable->run, "cancelled", NULL);
+}
+
+
+static void
+ngx_http_toolgate_durable_free(void *data)
+{
+    ngx_http_toolgate_durable_t *durable = data;
+
+    ngx_http_toolgate_durable_stop(durable);
+    ngx_http_toolgate_follow_close(&durable->follow);
+
+    tg_buf_free(&durable->text);
+    tg_buf_free(&durable->members);
+    tg_buf_free(&durable->output);
+    tg_buf_free(&durable->scratch);
+}

@@ -1,0 +1,212 @@
+/*
+ * A request for a run that is there already: its caller sees what becomes of it, as
+ * if it were his own. It starts nothing, and leaves nothing behind when he goes.
+ */
+
+#include "ngx_http_toolgate_durable.h"
+
+
+static void ngx_http_toolgate_follow_event(void *data, int64_t seq, tg_str_t event);
+static ngx_uint_t ngx_http_toolgate_follow_ends(ngx_http_toolgate_run_t *run,
+    tg_str_t type);
+static void ngx_http_toolgate_follow_ask(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_follow_read(void *data,
+    ngx_http_toolgate_run_answer_t *answer);
+static const char *ngx_http_toolgate_follow_fault(
+    ngx_http_toolgate_run_answer_t *answer);
+
+
+void
+ngx_http_toolgate_follow(ngx_http_toolgate_run_t *run)
+{
+    if (run->background) {
+        ngx_http_toolgate_follow_ask(run);
+        return;
+    }
+
+    ngx_http_toolgate_follow_open(&run->durable->follow, run->conf->redis,
+                                  &run->durable->key, run->follow_after,
+                                  ngx_http_toolgate_follow_event, run);
+}
+
+
+/* The caller has read: there is room for more. */
+void
+ngx_http_toolgate_follow_wake(ngx_http_toolgate_run_t *run)
+{
+    if (run->state == NGX_HTTP_TOOLGATE_RUN_FOLLOWING) {
+        run->durable->follow.paused = 0;
+    }
+}
+
+
+static void
+ngx_http_toolgate_follow_event(void *data, int64_t seq, tg_str_t event)
+{
+    ngx_http_toolgate_run_t *run = data;
+
+    json_t            *tree;
+    tg_str_t           type, delta;
+    ngx_int_t          rc;
+    ngx_connection_t  *c;
+    tg_json_error_t    ignored;
+
+    c = run->request->connection;
+    tree = tg_json_load(event, &ignored);
+    type = tg_json_get_string(tree, "type");
+    delta = tg_json_get_string(tree, "delta");
+
+    if (run->face->event) {
+        rc = run->face->event(run, seq, event);
+
+    } else if (tg_str_eq(type, tg_str("run.text_delta")) && delta.len) {
+        rc = run->face->text(run, delta);
+
+    } else {
+        rc = NGX_OK;
+    }
+
+    if (rc != NGX_OK) {
+        run->out_of_memory = 1;
+    }
+
+    if (ngx_http_toolgate_follow_ends(run, type)) {
+        ngx_http_toolgate_follow_close(&run->durable->follow);
+
+        ngx_http_toolgate_follow_ask(run);
+
+    } else if (ngx_http_toolgate_writer_full(&run->writer)) {
+        run->durable->follow.paused = 1;
+    }
+
+    json_decref(tree);
+
+    ngx_http_toolgate_run_post(run);
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* For the run as it is now. */
+static void
+ngx_http_toolgate_follow_ask(ngx_http_toolgate_run_t *run)
+{
+    if (ngx_http_toolgate_run_store_open(run->request->pool, run->conf->redis,
+                                         &run->durable->key, "read",
+                                         run->conf->retention,
+                                         ngx_http_toolgate_follow_read, run)
+        != NGX_OK)
+    {
+        run->out_of_memory = 1;
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_toolgate_follow_ends(ngx_http_toolgate_run_t *run, tg_str_t type)
+{
+    ngx_uint_t  i;
+
+    static const char *const  ends[] = {
+        "run.completed", "run.failed", "run.cancelled", "run.superseded",
+        "run.expired", NULL
+    };
+
+    /* who follows a stream of events waits for what comes after it */
+
+    if (tg_str_eq(type, tg_str("run.requires_action"))) {
+        return !run->prompt.stream || run->face->event == NULL;
+    }
+
+    for (i = 0; ends[i]; i++) {
+        if (tg_str_eq(type, tg_str_of(ends[i]))) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_http_toolgate_follow_read(void *data, ngx_http_toolgate_run_answer_t *answer)
+{
+    ngx_http_toolgate_run_t *run = data;
+
+    ngx_connection_t  *c;
+
+    c = run->request->connection;
+
+    if (run->face->document) {
+        if (run->face->document(run, answer) != NGX_OK) {
+            run->out_of_memory = 1;
+        }
+
+        run->followed = 1;
+        ngx_http_toolgate_run_post(run);
+        ngx_http_run_posted_requests(c);
+        return;
+    }
+
+    run->follow_fault = ngx_http_toolgate_follow_fault(answer);
+
+    if (run->follow_fault == NULL
+        && ngx_http_toolgate_restore_result(run, answer) != NGX_OK)
+    {
+        run->follow_fault = "internal_error";
+    }
+
+    run->followed = 1;
+    ngx_http_toolgate_run_post(run);
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* Why there is no answer; NULL when there is one. */
+static const char *
+ngx_http_toolgate_follow_fault(ngx_http_toolgate_run_answer_t *answer)
+{
+    ngx_str_t          status, code;
+    const tg_error_t  *error;
+    char               name[64];
+
+    if (answer->answer == NGX_HTTP_TOOLGATE_ANSWER_AWAY) {
+        return "store_unavailable";
+    }
+
+    status = ngx_http_toolgate_run_answer_field(answer, "status");
+    code = ngx_http_toolgate_run_answer_field(answer, "error");
+
+    if (code.len && code.len < sizeof(name)) {
+        ngx_memcpy(name, code.data, code.len);
+        name[code.len] = '\0';
+        error = tg_error_find(name);
+
+        return error ? error->code : "internal_error";
+    }
+
+    if (status.len == sizeof("completed") - 1
+        && ngx_memcmp(status.data, "completed", status.len) == 0)
+    {
+        return NULL;
+    }
+
+    return status.len == sizeof("superseded") - 1
+           && ngx_memcmp(status.data, "superseded", status.len) == 0
+           ? "run_superseded" : "run_cancelled";
+}
+
+
+void
+ngx_http_toolgate_follow_end(ngx_http_toolgate_run_t *run)
+{
+    if (run->follow_fault) {
+        ngx_http_toolgate_run_fail(run, run->follow_fault, NULL);
+        return;
+    }
+
+    run->state = NGX_HTTP_TOOLGATE_RUN_COMPLETED;
+
+    if (run->face->finish(run) != NGX_OK) {
+        run->out_of_memory = 1;
+    }
+}

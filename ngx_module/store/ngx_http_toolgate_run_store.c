@@ -1,0 +1,699 @@
+/*
+ * Questions about runs to Redis and what their answers mean. Every question is one
+ * of the scripts of conf/redis/run_*.lua, or one command; one callback each.
+ */
+
+#include "ngx_http_toolgate_module.h"
+#include "ngx_http_toolgate_run_store.h"
+#include "ngx_toolgate_scripts.h"
+
+
+#define NGX_HTTP_TOOLGATE_RUN_KEYS       4
+#define NGX_HTTP_TOOLGATE_RUN_ARGS_MAX                                        \
+    (NGX_HTTP_TOOLGATE_RUN_KEYS + 8 + 4 * NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX)
+#define NGX_HTTP_TOOLGATE_NUMBER_LEN     (NGX_INT64_LEN + 1)
+
+
+typedef struct {
+    ngx_toolgate_redis_ticket_t    *ticket;      /* NULL: answered */
+    ngx_toolgate_redis_conf_t      *redis;
+    ngx_http_toolgate_run_done_pt   done;
+    void                           *data;
+} ngx_http_toolgate_run_question_t;
+
+/* The arguments of a script while they are put together. */
+typedef struct {
+    ngx_toolgate_redis_conf_t  *redis;
+    ngx_uint_t                  keys;
+    ngx_uint_t                  n;
+    ngx_uint_t                  numbers;
+    ngx_str_t                   args[NGX_HTTP_TOOLGATE_RUN_ARGS_MAX];
+    u_char                      names[NGX_HTTP_TOOLGATE_RUN_KEYS]
+                                     [NGX_HTTP_TOOLGATE_STORE_KEY_MAX];
+    u_char                      digits[8][NGX_HTTP_TOOLGATE_NUMBER_LEN];
+} ngx_http_toolgate_run_args_t;
+
+/* What is left to send of a big input. */
+typedef struct {
+    ngx_event_t                 event;
+    ngx_toolgate_redis_conf_t  *redis;
+    u_char                      name[NGX_HTTP_TOOLGATE_STORE_KEY_MAX];
+    ngx_str_t                   key;
+    ngx_str_t                   rest;
+} ngx_http_toolgate_run_input_t;
+
+
+static void ngx_http_toolgate_run_args_begin(ngx_http_toolgate_run_args_t *a,
+    ngx_toolgate_redis_conf_t *redis);
+static void ngx_http_toolgate_run_args_key(ngx_http_toolgate_run_args_t *a,
+    char letter, ngx_http_toolgate_run_key_t *key, ngx_str_t *id,
+    const char *suffix);
+static void ngx_http_toolgate_run_args_run(ngx_http_toolgate_run_args_t *a,
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *invocation);
+static void ngx_http_toolgate_run_args_text(ngx_http_toolgate_run_args_t *a,
+    ngx_str_t text);
+static void ngx_http_toolgate_run_args_word(ngx_http_toolgate_run_args_t *a,
+    const char *word);
+static void ngx_http_toolgate_run_args_number(ngx_http_toolgate_run_args_t *a,
+    int64_t number);
+static ngx_int_t ngx_http_toolgate_run_ask(ngx_pool_t *pool,
+    ngx_http_toolgate_run_args_t *a, const ngx_toolgate_script_t *script,
+    ngx_http_toolgate_run_done_pt done, void *data);
+static void ngx_http_toolgate_run_replied(void *data, redisReply *reply);
+static void ngx_http_toolgate_run_heard(void *data, redisReply *reply);
+static void ngx_http_toolgate_run_answer(redisReply *reply,
+    ngx_http_toolgate_run_answer_t *answer);
+static ngx_http_toolgate_answer_e ngx_http_toolgate_run_word(ngx_str_t *word);
+static void ngx_http_toolgate_run_question_cleanup(void *data);
+static ngx_int_t ngx_http_toolgate_run_input_follow(
+    ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_run_key_t *key,
+    ngx_str_t *rest);
+static void ngx_http_toolgate_run_input_slice(ngx_event_t *ev);
+static void ngx_http_toolgate_run_tell_driver(ngx_toolgate_redis_conf_t *redis,
+    ngx_str_t *owner, ngx_str_t *run);
+
+
+u_char  ngx_http_toolgate_owner[NGX_HTTP_TOOLGATE_OWNER_LEN];
+
+
+ngx_int_t
+ngx_http_toolgate_run_store_init_worker(ngx_cycle_t *cycle)
+{
+    u_char  random[NGX_HTTP_TOOLGATE_OWNER_LEN / 2];
+
+    if (ngx_http_toolgate_random(random, sizeof(random)) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    (void) ngx_hex_dump(ngx_http_toolgate_owner, random, sizeof(random));
+
+    return NGX_OK;
+}
+
+
+ngx_str_t
+ngx_http_toolgate_store_key(ngx_toolgate_redis_conf_t *redis, char letter,
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *id, const char *suffix,
+    u_char buf[NGX_HTTP_TOOLGATE_STORE_KEY_MAX])
+{
+    ngx_str_t  name;
+
+    name.data = buf;
+    name.len = ngx_slprintf(buf, buf + NGX_HTTP_TOOLGATE_STORE_KEY_MAX,
+                            "%V%c:{%V/%V}:%V%s", &redis->prefix, letter,
+                            &key->project, &key->account, id, suffix)
+               - buf;
+
+    return name;
+}
+
+
+ngx_str_t
+ngx_http_toolgate_inbox_key(ngx_toolgate_redis_conf_t *redis, ngx_str_t *owner,
+    u_char buf[NGX_HTTP_TOOLGATE_STORE_KEY_MAX])
+{
+    ngx_str_t  name;
+
+    name.data = buf;
+    name.len = ngx_slprintf(buf, buf + NGX_HTTP_TOOLGATE_STORE_KEY_MAX,
+                            "%Vworker:%V", &redis->prefix, owner)
+               - buf;
+
+    return name;
+}
+
+
+ngx_str_t
+ngx_http_toolgate_watch_key(ngx_toolgate_redis_conf_t *redis,
+    u_char buf[NGX_HTTP_TOOLGATE_STORE_KEY_MAX])
+{
+    ngx_str_t  name;
+
+    name.data = buf;
+    name.len = ngx_slprintf(buf, buf + NGX_HTTP_TOOLGATE_STORE_KEY_MAX,
+                            "%Vruns:watched", &redis->prefix)
+               - buf;
+
+    return name;
+}
+
+
+static void
+ngx_http_toolgate_run_args_begin(ngx_http_toolgate_run_args_t *a,
+    ngx_toolgate_redis_conf_t *redis)
+{
+    a->redis = redis;
+    a->keys = 0;
+    a->n = 0;
+    a->numbers = 0;
+}
+
+
+static void
+ngx_http_toolgate_run_args_key(ngx_http_toolgate_run_args_t *a, char letter,
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *id, const char *suffix)
+{
+    a->args[a->n++] = ngx_http_toolgate_store_key(a->redis, letter, key, id, suffix,
+                                                  a->names[a->keys]);
+    a->keys++;
+}
+
+
+/* The run itself, its events, its input, and what its invocation id stands for. */
+static void
+ngx_http_toolgate_run_args_run(ngx_http_toolgate_run_args_t *a,
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *invocation)
+{
+    ngx_http_toolgate_run_args_key(a, 'r', key, &key->run, "");
+    ngx_http_toolgate_run_args_key(a, 'r', key, &key->run, ":events");
+    ngx_http_toolgate_run_args_key(a, 'r', key, &key->run, ":input");
+
+    if (invocation && invocation->len) {
+        ngx_http_toolgate_run_args_key(a, 'i', key, invocation, "");
+    }
+}
+
+
+static void
+ngx_http_toolgate_run_args_text(ngx_http_toolgate_run_args_t *a, ngx_str_t text)
+{
+    a->args[a->n++] = text;
+}
+
+
+static void
+ngx_http_toolgate_run_args_word(ngx_http_toolgate_run_args_t *a, const char *word)
+{
+    a->args[a->n].data = (u_char *) word;
+    a->args[a->n].len = ngx_strlen(word);
+    a->n++;
+}
+
+
+static void
+ngx_http_toolgate_run_args_number(ngx_http_toolgate_run_args_t *a, int64_t number)
+{
+    u_char  *digits;
+
+    digits = a->digits[a->numbers++];
+
+    a->args[a->n].data = digits;
+    a->args[a->n].len = ngx_sprintf(digits, "%L", number) - digits;
+    a->n++;
+}
+
+
+static void
+ngx_http_toolgate_run_args_owner(ngx_http_toolgate_run_args_t *a)
+{
+    a->args[a->n].data = ngx_http_toolgate_owner;
+    a->args[a->n].len = NGX_HTTP_TOOLGATE_OWNER_LEN;
+    a->n++;
+}
+
+
+static void
+ngx_http_toolgate_run_args_fields(ngx_http_toolgate_run_args_t *a,
+    ngx_http_toolgate_field_t *fields, ngx_uint_t n)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < ngx_min(n, NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX); i++) {
+        ngx_http_toolgate_run_args_text(a, fields[i].name);
+        ngx_http_toolgate_run_args_text(a, fields[i].value);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_run_ask(ngx_pool_t *pool, ngx_http_toolgate_run_args_t *a,
+    const ngx_toolgate_script_t *script, ngx_http_toolgate_run_done_pt done,
+    void *data)
+{
+    ngx_pool_cleanup_t                *cln;
+    ngx_http_toolgate_run_question_t  *question;
+
+    if (done == NULL) {
+        return ngx_toolgate_redis_script(a->redis, ngx_cycle->log, script, a->keys,
+                                         a->n, a->args,
+                                         ngx_http_toolgate_run_heard,
+                                         (void *) script)
+               ? NGX_OK : NGX_ERROR;
+    }
+
+    cln = ngx_pool_cleanup_add(pool, sizeof(ngx_http_toolgate_run_question_t));
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    question = cln->data;
+    question->redis = a->redis;
+    question->done = done;
+    question->data = data;
+    question->ticket = ngx_toolgate_redis_script(a->redis, ngx_cycle->log, script,
+                                                 a->keys, a->n, a->args,
+                                                 ngx_http_toolgate_run_replied,
+                                                 question);
+    if (question->ticket == NULL) {
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_http_toolgate_run_question_cleanup;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_toolgate_run_question_cleanup(void *data)
+{
+    ngx_http_toolgate_run_question_t *question = data;
+
+    if (question->ticket) {
+        ngx_toolgate_redis_drop(question->ticket);
+        question->ticket = NULL;
+    }
+}
+
+
+/* Nobody waits for it; whether the store is there is said where that matters. */
+static void
+ngx_http_toolgate_run_heard(void *data, redisReply *reply)
+{
+    const ngx_toolgate_script_t *script = data;
+
+    if (reply && reply->type == REDIS_REPLY_ERROR) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "toolgate: redis script \"%s\" failed: %s", script->name,
+                      reply->str);
+    }
+}
+
+
+static void
+ngx_http_toolgate_run_replied(void *data, redisReply *reply)
+{
+    ngx_http_toolgate_run_question_t *question = data;
+
+    ngx_http_toolgate_run_answer_t  answer;
+
+    question->ticket = NULL;
+
+    ngx_http_toolgate_run_answer(reply, &answer);
+
+    if (reply && reply->type == REDIS_REPLY_ERROR) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "toolgate: redis \"%V\" refused to keep a run: %s",
+                      &question->redis->url, reply->str);
+    }
+
+    question->done(question->data, &answer);
+}
+
+
+/* One word, or a list that begins with one; see the scripts. */
+static void
+ngx_http_toolgate_run_answer(redisReply *reply,
+    ngx_http_toolgate_run_answer_t *answer)
+{
+    ngx_str_t     word;
+    redisReply  **element;
+
+    ngx_memzero(answer, sizeof(ngx_http_toolgate_run_answer_t));
+    answer->answer = NGX_HTTP_TOOLGATE_ANSWER_AWAY;
+
+    if (reply == NULL) {
+        return;
+    }
+
+    element = &reply;
+
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements) {
+        element = reply->element;
+    }
+
+    if (element[0]->type != REDIS_REPLY_STRING
+        && element[0]->type != REDIS_REPLY_STATUS)
+    {
+        return;
+    }
+
+    word.data = (u_char *) element[0]->str;
+    word.len = (size_t) element[0]->len;
+
+    answer->answer = ngx_http_toolgate_run_word(&word);
+    answer->text = word;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2) {
+        return;
+    }
+
+    if (element[1]->type == REDIS_REPLY_INTEGER) {
+        answer->number = element[1]->integer;
+
+    } else if (element[1]->type == REDIS_REPLY_STRING) {
+        answer->text.data = (u_char *) element[1]->str;
+        answer->text.len = (size_t) element[1]->len;
+    }
+
+    if (reply->elements < 3) {
+        return;
+    }
+
+    if (element[2]->type == REDIS_REPLY_STRING) {
+        answer->input.data = (u_char *) element[2]->str;
+        answer->input.len = (size_t) element[2]->len;
+    }
+
+    answer->pairs = element + 3;
+    answer->pair_count = (reply->elements - 3) / 2;
+}
+
+
+static ngx_http_toolgate_answer_e
+ngx_http_toolgate_run_word(ngx_str_t *word)
+{
+    ngx_uint_t  i;
+
+    static const struct {
+        const char                  *word;
+        ngx_http_toolgate_answer_e   answer;
+    } words[] = {
+        { "ok", NGX_HTTP_TOOLGATE_ANSWER_OK },
+        { "new", NGX_HTTP_TOOLGATE_ANSWER_OK },
+        { "done", NGX_HTTP_TOOLGATE_ANSWER_OK },
+        { "same", NGX_HTTP_TOOLGATE_ANSWER_SAME },
+        { "conflict", NGX_HTTP_TOOLGATE_ANSWER_CONFLICT },
+        { "gone", NGX_HTTP_TOOLGATE_ANSWER_GONE },
+        { "lost", NGX_HTTP_TOOLGATE_ANSWER_LOST },
+        { "full", NGX_HTTP_TOOLGATE_ANSWER_FULL },
+        { "waiting", NGX_HTTP_TOOLGATE_ANSWER_WAITING },
+        { "held", NGX_HTTP_TOOLGATE_ANSWER_HELD },
+        { "free", NGX_HTTP_TOOLGATE_ANSWER_FREE },
+        { "taken", NGX_HTTP_TOOLGATE_ANSWER_TAKEN },
+        { NULL, NGX_HTTP_TOOLGATE_ANSWER_ENDED }
+    };
+
+    for (i = 0; words[i].word; i++) {
+        if (word->len == ngx_strlen(words[i].word)
+            && ngx_memcmp(word->data, words[i].word, word->len) == 0)
+        {
+            break;
+        }
+    }
+
+    return words[i].answer;
+}
+
+
+ngx_str_t
+ngx_http_toolgate_run_answer_field(ngx_http_toolgate_run_answer_t *answer,
+    const char *name)
+{
+    size_t       len;
+    ngx_str_t    value;
+    ngx_uint_t   i;
+    redisReply  *field, *held;
+
+    len = ngx_strlen(name);
+
+    for (i = 0; i < answer->pair_count; i++) {
+        field = answer->pairs[2 * i];
+        held = answer->pairs[2 * i + 1];
+
+        if (field->type == REDIS_REPLY_STRING && (size_t) field->len == len
+            && ngx_memcmp(field->str, name, len) == 0
+            && held->type == REDIS_REPLY_STRING)
+        {
+            value.data = (u_char *) held->str;
+            value.len = (size_t) held->len;
+            return value;
+        }
+    }
+
+    ngx_str_null(&value);
+
+    return value;
+}
+
+
+ngx_int_t
+ngx_http_toolgate_run_store_create(ngx_pool_t *pool,
+    ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_run_key_t *key,
+    ngx_str_t *invocation, time_t retention, ngx_http_toolgate_new_run_t *run,
+    ngx_http_toolgate_run_done_pt done, void *data)
+{
+    ngx_str_t                      first, rest, index;
+    ngx_http_toolgate_run_args_t   a;
+
+    ngx_str_null(&index);
+
+    ngx_http_toolgate_run_args_begin(&a, redis);
+    ngx_http_toolgate_run_args_key(&a, 'r', key, &key->run, "");
+    ngx_http_toolgate_run_args_key(&a, 'r', key, &key->run, ":input");
+    ngx_http_toolgate_run_args_key(&a, 'r', key, &index, "");
+
+    if (invocation->len) {
+        ngx_http_toolgate_run_args_key(&a, 'i', key, invocation, "");
+    }
+
+    first = run->input;
+    first.len = ngx_min(first.len, NGX_HTTP_TOOLGATE_RUN_INPUT_SLICE);
+    rest.data = first.data + first.len;
+    rest.len = run->input.len - first.len;
+
+    ngx_http_toolgate_run_args_text(&a, key->run);
+    ngx_http_toolgate_run_args_text(&a, run->fingerprint);
+
+    if (run->queued) {
+        ngx_http_toolgate_run_args_word(&a, "");
+
+    } else {
+        ngx_http_toolgate_run_args_owner(&a);
+    }
+
+    ngx_http_toolgate_run_args_number(&a, NGX_HTTP_TOOLGATE_RUN_LEASE_MS);
+    ngx_http_toolgate_run_args_number(&a, retention);
+    ngx_http_toolgate_run_args_number(&a, (int64_t) run->input.len);
+    ngx_http_toolgate_run_args_text(&a, first);
+    ngx_http_toolgate_run_args_fields(&a, run->fields, run->field_count);
+
+    /* known to those who look for lapsed leases before it is there */
+
+    ngx_http_toolgate_run_store_watch(redis, key, NGX_HTTP_TOOLGATE_RUN_LEASE_MS);
+
+    if (ngx_http_toolgate_run_ask(pool, &a, &ngx_toolgate_script_run_create, done,
+                                  data)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return rest.len ? ngx_http_toolgate_run_input_follow(redis, key, &rest) : NGX_OK;
+}
+
+
+/* The rest of a big input goes in pieces, one in each turn of the event loop. */
+static ngx_int_t
+ngx_http_toolgate_run_input_follow(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *rest)
+{
+    ngx_http_toolgate_run_input_t  *input;
+
+    input = ngx_calloc(sizeof(ngx_http_toolgate_run_input_t) + rest->len,
+                       ngx_cycle->log);
+    if (input == NULL) {
+        return NGX_ERROR;
+    }
+
+    input->redis = redis;
+    input->key = ngx_http_toolgate_store_key(redis, 'r', key, &key->run, ":input",
+                                             input->name);
+    input->rest.data = (u_char *) input + sizeof(ngx_http_toolgate_run_input_t);
+    input->rest.len = rest->len;
+    ngx_memcpy(input->rest.data, rest->data, rest->len);
+
+    input->event.handler = ngx_http_toolgate_run_input_slice;
+    input->event.data = input;
+    input->event.log = ngx_cycle->log;
+
+    ngx_post_event(&input->event, &ngx_posted_next_events);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_toolgate_run_input_slice(ngx_event_t *ev)
+{
+    ngx_http_toolgate_run_input_t *input = ev->data;
+
+    ngx_str_t  args[3];
+
+    ngx_str_set(&args[0], "APPEND");
+    args[1] = input->key;
+    args[2] = input->rest;
+    args[2].len = ngx_min(args[2].len, NGX_HTTP_TOOLGATE_RUN_INPUT_SLICE);
+
+    input->rest.data += args[2].len;
+    input->rest.len -= args[2].len;
+
+    /* a run whose input did not arrive whole is not taken over */
+
+    if (ngx_toolgate_redis_command(input->redis, ngx_cycle->log, 3, args,
+                                   ngx_http_toolgate_run_heard,
+                                   (void *) &ngx_toolgate_script_run_create)
+        == NULL
+        || input->rest.len == 0)
+    {
+        ngx_free(input);
+        return;
+    }
+
+    ngx_post_event(ev, &ngx_posted_next_events);
+}
+
+
+ngx_int_t
+ngx_http_toolgate_run_store_save(ngx_pool_t *pool,
+    ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_run_key_t *key,
+    ngx_str_t *invocation, time_t retention, ngx_http_toolgate_save_t *save,
+    ngx_http_toolgate_run_done_pt done, void *data)
+{
+    ngx_uint_t                     i, fields, news;
+    ngx_http_toolgate_run_args_t   a;
+
+    static const char *const  purposes[] = {
+        "intent", "outcome", "checkpoint", "events", "renew", "pause", "end"
+    };
+
+    fields = ngx_min(save->field_count, NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX);
+    news = ngx_min(save->news_count, NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX);
+
+    ngx_http_toolgate_run_args_begin(&a, redis);
+    ngx_http_toolgate_run_args_run(&a, key, invocation);
+    ngx_http_toolgate_run_args_word(&a, purposes[save->what]);
+    ngx_http_toolgate_run_args_owner(&a);
+    ngx_http_toolgate_run_args_number(&a, NGX_HTTP_TOOLGATE_RUN_LEASE_MS);
+    ngx_http_toolgate_run_args_number(&a, retention);
+    ngx_http_toolgate_run_args_word(&a, save->status ? save->status : "");
+    ngx_http_toolgate_run_args_number(&a, NGX_HTTP_TOOLGATE_RUN_INVOCATION_S);
+    ngx_http_toolgate_run_args_number(&a, NGX_HTTP_TOOLGATE_RUN_EVENTS_MAX);
+    ngx_http_toolgate_run_args_number(&a, 2 * (int64_t) fields);
+    ngx_http_toolgate_run_args_fields(&a, save->fields, fields);
+
+    for (i = 0; i < news; i++) {
+        ngx_http_toolgate_run_args_word(&a, save->news[i].type);
+        ngx_http_toolgate_run_args_text(&a, save->news[i].members);
+    }
+
+    return ngx_http_toolgate_run_ask(pool, &a, &ngx_toolgate_script_run_save, done,
+                                     data);
+}
+
+
+ngx_int_t
+ngx_http_toolgate_run_store_open(ngx_pool_t *pool,
+    ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_run_key_t *key,
+    const char *mode, time_t retention, ngx_http_toolgate_run_done_pt done,
+    void *data)
+{
+    ngx_http_toolgate_run_args_t   a;
+
+    ngx_http_toolgate_run_args_begin(&a, redis);
+    ngx_http_toolgate_run_args_run(&a, key, NULL);
+    ngx_http_toolgate_run_args_word(&a, mode);
+    ngx_http_toolgate_run_args_owner(&a);
+    ngx_http_toolgate_run_args_number(&a, NGX_HTTP_TOOLGATE_RUN_LEASE_MS);
+    ngx_http_toolgate_run_args_number(&a, retention);
+
+    return ngx_http_toolgate_run_ask(pool, &a, &ngx_toolgate_script_run_open, done,
+                                     data);
+}
+
+
+/* Before the one who asked hears that the run has ended, its driver is told. */
+typedef struct {
+    ngx_toolgate_redis_conf_t      *redis;
+    ngx_str_t                       run;
+    ngx_http_toolgate_run_done_pt   done;
+    void                           *data;
+} ngx_http_toolgate_run_cancel_t;
+
+
+static void
+ngx_http_toolgate_run_cancelled(void *data, ngx_http_toolgate_run_answer_t *answer)
+{
+    ngx_http_toolgate_run_cancel_t *cancel = data;
+
+    if (answer->answer == NGX_HTTP_TOOLGATE_ANSWER_OK && answer->text.len) {
+        ngx_http_toolgate_run_tell_driver(cancel->redis, &answer->text,
+                                          &cancel->run);
+    }
+
+    cancel->done(cancel->data, answer);
+}
+
+
+ngx_int_t
+ngx_http_toolgate_run_store_cancel(ngx_pool_t *pool,
+    ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_run_key_t *key,
+    ngx_str_t *invocation, const char *status, time_t retention,
+    ngx_http_toolgate_run_done_pt done, void *data)
+{
+    ngx_http_toolgate_run_args_t     a;
+    ngx_http_toolgate_run_cancel_t  *cancel;
+
+    cancel = ngx_palloc(pool, sizeof(ngx_http_toolgate_run_cancel_t));
+    if (cancel == NULL) {
+        return NGX_ERROR;
+    }
+
+    cancel->redis = redis;
+    cancel->done = done;
+    cancel->data = data;
+    cancel->run.len = key->run.len;
+    cancel->run.data = ngx_pstrdup(pool, &key->run);
+
+    if (cancel->run.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_http_toolgate_run_args_begin(&a, redis);
+    ngx_http_toolgate_run_args_run(&a, key, invocation);
+    ngx_http_toolgate_run_args_word(&a, status);
+    ngx_http_toolgate_run_args_number(&a, retention);
+    ngx_http_toolgate_run_args_number(&a, NGX_HTTP_TOOLGATE_RUN_INVOCATION_S);
+
+    return ngx_http_toolgate_run_ask(pool, &a, &ngx_toolgate_script_run_cancel,
+                                     ngx_http_toolgate_run_cancelled, cancel);
+}
+
+
+static void
+ngx_http_toolgate_run_tell_driver(ngx_toolgate_redis_conf_t *redis,
+    ngx_str_t *owner, ngx_str_t *run)
+{
+    u_char     name[NGX_HTTP_TOOLGATE_STORE_KEY_MAX];
+    u_char     seconds[NGX_INT_T_LEN];
+    ngx_str_t  args[3];
+
+    ngx_str_set(&args[0], "RPUSH");
+    args[1] = ngx_http_toolgate_inbox_key(redis, owner, name);
+    args[2] = *run;
+
+    (void) ngx_toolgate_redis_command(redis, ngx_cycle->log, 3, args,
+                                      ngx_http_toolgate_run_heard,
+                                      (void *) &ngx_toolgate_script_run_cancel);
+
+    /* a worker that is gone never reads its own */
+
+    ngx_str_set(&args[0], "PEXPIRE");
+    args[2].data = seconds;
+    args[2].len = ngx_sprintf(seconds, "%d", NGX_HTTP_TOOLGATE_RUN_LEASE_MS)
+                  - seconds;
+
+    (void) ngx_toolgate_redis_command(redis, ngx_cycle->log, 3, args,
+                                      ngx_http_toolgate_run_heard,
+                                      (void *) &ngx_toolgate_script_run_cancel);
+}
