@@ -65,6 +65,8 @@ typedef struct {
                                             with commas between them */
     bool                   metadata;     /* of the caller: "metadata" is kept; many chat
                                             models refuse it */
+    tg_str_t               input;        /* of the caller, or empty: what is taken for
+                                            the body's own */
     tg_rc_e                rc;           /* of the first piece that was not taken */
     size_t                 written;      /* bytes given to add */
     size_t                 input_start;  /* where the input's messages lie in them */
@@ -92,6 +94,34 @@ tg_rc_e tg_responses_messages(tg_str_t input, tg_buf_t *out);
 /* Whether an input begins with the answer to a call, so that it means nothing without
  * what was before it. */
 bool tg_responses_answers(tg_str_t input);
+
+/*
+ * Items that an input names by their id instead of having them. Ids of ours lead to
+ * the response that they are of.
+ */
+
+#define TG_RESPONSES_REFERENCES_MAX  256     /* of one input */
+
+/* Told of an id; false: no more of them, please. */
+typedef bool (*tg_responses_named_pt)(void *ctx, tg_str_t id);
+
+/* Finds the item; empty: it is not there. */
+typedef tg_str_t (*tg_responses_find_pt)(void *ctx, tg_str_t id);
+
+/* Calls named for each, in their order. TG_E_LIMIT: it wanted no more. */
+tg_rc_e tg_responses_references(tg_str_t input, tg_responses_named_pt named,
+    void *ctx);
+
+/* Appends the input with all of them in their places. TG_E_INVALID with *fault: one is
+ * not there. */
+tg_rc_e tg_responses_resolve(tg_str_t input, tg_responses_find_pt find, void *ctx,
+    tg_buf_t *out, tg_responses_fault_t *fault);
+
+/* The id of the response that an item is of; false: no id of ours. */
+bool tg_responses_response_of(tg_str_t id, char response[TG_ID_MAX_LEN]);
+
+/* The item of this id in the output of a response object; empty: there is none. */
+tg_str_t tg_responses_output_item(tg_str_t object, tg_str_t id);
 
 /* A page of the items of an input. */
 typedef struct {

@@ -185,7 +185,7 @@ tg_responses_start(tg_responses_request_t *t)
         return tg_responses_wrong(t, "missing_parameter", NULL, "input");
     }
 
-    text = tg_responses_text_of(t->body, member);
+    text = t->input.len ? t->input : tg_responses_text_of(t->body, member);
     t->input_start = t->written;
     t->phase = TG_RESPONSES_AT_ITEM;
 

@@ -15,6 +15,7 @@ static ngx_int_t ngx_http_toolgate_responses_store(ngx_http_toolgate_check_t *c,
 static ngx_int_t ngx_http_toolgate_responses_previous(
     ngx_http_toolgate_check_t *c);
 static void ngx_http_toolgate_responses_known(ngx_http_toolgate_check_t *c);
+static void ngx_http_toolgate_responses_whole(ngx_http_toolgate_check_t *c);
 static void ngx_http_toolgate_responses_start(ngx_http_toolgate_check_t *c);
 
 
@@ -161,9 +162,17 @@ ngx_http_toolgate_responses_previous(ngx_http_toolgate_check_t *c)
 }
 
 
-/* All that the store had to say is known. */
+/* What was said before is known. */
 static void
 ngx_http_toolgate_responses_known(ngx_http_toolgate_check_t *c)
+{
+    ngx_http_toolgate_responses_refs(c, ngx_http_toolgate_responses_whole);
+}
+
+
+/* All that the store had to say is known. */
+static void
+ngx_http_toolgate_responses_whole(ngx_http_toolgate_check_t *c)
 {
     ngx_http_toolgate_responses_prompt(c, ngx_http_toolgate_responses_start);
 }

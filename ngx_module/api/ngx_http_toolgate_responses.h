@@ -22,8 +22,9 @@ typedef struct {
     tg_buf_t         echo;         /* what its snapshots repeat of the request */
     tg_buf_t         history;      /* messages of the responses before this one */
     ngx_str_t        previous;     /* id of the last of them, or empty */
-    ngx_str_t        input;        /* as the caller sent it; of one that is kept */
-    u_char          *data;         /* the memory that it lies in */
+    ngx_str_t        input;        /* with all its items, or as the caller sent it; of
+                                      one that is kept */
+    u_char          *data;         /* the memory that it lies in, or NULL */
     size_t           size;
     unsigned         keep:1;
 } ngx_http_toolgate_responses_state_t;
@@ -38,6 +39,11 @@ ngx_int_t ngx_http_toolgate_responses_face_init(ngx_http_toolgate_check_t *c,
 /* _responses_prompt.c: puts the body into the form of chat, a slice in each turn of
  * the event loop, and calls done. On a fault the request is answered. */
 void ngx_http_toolgate_responses_prompt(ngx_http_toolgate_check_t *c,
+    ngx_http_toolgate_check_done_pt done);
+
+/* _responses_refs.c: looks for the items that the input names, and calls done. On a
+ * fault the request is answered. */
+void ngx_http_toolgate_responses_refs(ngx_http_toolgate_check_t *c,
     ngx_http_toolgate_check_done_pt done);
 
 /* _responses_keep.c: asks the store for what was said before and calls done. On a fault

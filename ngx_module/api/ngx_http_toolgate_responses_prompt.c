@@ -74,6 +74,8 @@ ngx_http_toolgate_responses_prompt(ngx_http_toolgate_check_t *c,
     state = c->run->face_data;
     w->request.metadata = (c->run->agent != NULL);
     w->request.history = tg_buf_get(&state->history);
+    w->request.input.data = (char *) state->input.data;
+    w->request.input.len = state->input.len;
 
     ngx_http_toolgate_responses_go(w);
 }
@@ -91,7 +93,8 @@ ngx_http_toolgate_responses_add(void *ctx, const char *data, size_t len)
         cap = ngx_max(2 * w->cap, w->len + len);
 
         if (cap > NGX_HTTP_TOOLGATE_RESPONSES_GROWTH
-                  * (w->check->body->len + w->request.history.len)
+                  * (w->check->body->len + w->request.history.len
+                     + w->request.input.len)
                   + NGX_HTTP_TOOLGATE_RESPONSES_SPARE)
         {
             return TG_E_LIMIT;
@@ -202,7 +205,7 @@ ngx_http_toolgate_responses_take(ngx_http_toolgate_responses_work_t *w)
 
     tg_buf_free(&state->history);
 
-    if (state->keep) {
+    if (state->keep && state->input.len == 0) {
         member = tg_scan_find(body->scan, (char *) body->data, "input");
         state->input.data = body->data + member->value.start;
         state->input.len = member->value.end - member->value.start;

@@ -163,6 +163,30 @@ test('nobody reaches a response of another account or project', async () => {
   assert.equal(asked().messages.length, 3);
 });
 
+test('items that are named are those of the responses that they are of', async () => {
+  const one = await ok([callsTurn({ id: 'x', n: 'order_status', a: order('1') }, { id: 'y', n: 'get_cart', a: '{}' })],
+    { model: 'a', tools: [cart] });
+  const [ours, call] = one.output;
+  const named = ({ id }) => ({ type: 'item_reference', id });
+  const input = [{ role: 'user', content: 'q' }, named(ours), named(call),
+    { type: 'function_call_output', call_id: call.call_id, output: 'full' }];
+  const two = await ok([textTurn('ok')], { model: 'm', input });
+  assert.deepEqual(asked().messages.map((m) => [m.role, m.tool_call_id ?? m.tool_calls?.map((c) => c.function.name)]), [
+    ['user', undefined], ['assistant', ['order_status']], ['tool', ours.id], ['assistant', ['get_cart']],
+    ['tool', call.call_id]]);
+  const items = (await get(`${two.id}/input_items?order=asc`)).json;
+  assert.deepEqual(items.data.slice(1, 3), [ours, call]);
+  // and once more, now that they are part of what was said
+  await ok([textTurn('ok')], { model: 'm', previous_response_id: two.id, input: [named(two.output[0]), { role: 'user', content: 'z' }] });
+  assert.deepEqual(asked().messages.slice(-3).map((m) => m.content), ['ok', 'ok', 'z']);
+
+  for (const [id, options] of [[`${ours.id}9`, {}], ['msg_x', {}], [ours.id, inAccount('acme')]]) {
+    assertError(await ask([], { input: [{ role: 'user', content: 'q' }, { type: 'item_reference', id }] }, options),
+      404, 'not_found', 'input[1].id');
+  }
+  assertError(await ask([], { input: Array.from({ length: 257 }, () => named(ours)) }), 400, 'invalid_value', 'input');
+});
+
 test('input items: what was sent, with ids, page by page', async () => {
   const one = await ok([textTurn('ok')], { input: 'only "this"' });
   const list = await get(`${one.id}/input_items`);

@@ -272,7 +272,8 @@ test('what cannot be understood is refused, with the place', async () => {
   await bad({ input: [{ role: 'tool', content: 'x' }] }, 'invalid_value', 'input[0].role');
   await bad({ input: [{ role: 'user' }] }, 'missing_parameter', 'input[0].content');
   await bad({ input: [{ role: 'user', content: 5 }] }, 'invalid_type', 'input[0].content');
-  await bad({ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'unsupported_item', 'input[0].id');
+  await bad({ input: [{ type: 'item_reference', id: 'msg_1' }] }, 'not_found', 'input[0].id', 404);
+  await bad({ input: [{ type: 'item_reference', id: `msg_${'0'.repeat(22)}_0` }] }, 'store_unavailable', 'input', 503);
   await bad({ input: [{ id: 'msg_1' }] }, 'unsupported_item', 'input[0].id');
   await bad({ input: [{ type: 'computer_call' }] }, 'unsupported_item', 'input[0].type');
   await bad({ input: [{ type: 'function_call', name: 'f', arguments: '' }] }, 'missing_parameter', 'input[0].call_id');

@@ -174,6 +174,99 @@ test_pages(void **state)
 }
 
 
+static bool
+named(void *ctx, tg_str_t id)
+{
+    tg_buf_t *out = ctx;
+
+    tg_buf_str(out, id);
+    tg_buf_char(out, ' ');
+
+    return out->len < 20;
+}
+
+
+static tg_str_t
+find(void *ctx, tg_str_t id)
+{
+    return tg_str_eq(id, tg_str("msg_1")) ? tg_str_of(ctx) : tg_null_str;
+}
+
+
+static void
+test_references(void **state)
+{
+    char                   text[] = "{\"x\":1}";
+    char                  *input;
+    tg_buf_t               out;
+    tg_responses_fault_t   fault;
+
+    (void) state;
+
+    input = unquoted("[{'role':'user','id':'u'},{'type':'item_reference','id':'msg_1'},"
+                     "{'id':'msg_2','type':null},3,{'type':'message','id':'m'}]");
+    tg_buf_init(&out, 100);
+    assert_int_equal(tg_responses_references(tg_str_of(input), named, &out), TG_OK);
+    assert_text(&out, "msg_1 msg_2 ");
+
+    tg_buf_init(&out, 1000);
+    assert_int_equal(tg_responses_resolve(tg_str_of(input), find, text, &out, &fault),
+                     TG_E_INVALID);
+    assert_string_equal(fault.code, "not_found");
+    assert_string_equal(fault.param, "input[2].id");
+    tg_buf_free(&out);
+    free(input);
+
+    input = unquoted("[ {'type':'item_reference','id':'msg_1'} , 3,[]]");
+    tg_buf_init(&out, 1000);
+    assert_int_equal(tg_responses_resolve(tg_str_of(input), find, text, &out, &fault),
+                     TG_OK);
+    assert_text(&out, "[{'x':1},3,[]]");
+
+    tg_buf_init(&out, 100);
+    tg_buf_cstr(&out, "0123456789012345");
+    assert_int_equal(tg_responses_references(tg_str_of(input), named, &out),
+                     TG_E_LIMIT);
+    tg_buf_free(&out);
+    free(input);
+
+    tg_buf_init(&out, 100);
+    assert_int_equal(tg_responses_references(tg_str("\"item_reference\""), named,
+                                             &out), TG_OK);
+    assert_int_equal(out.len, 0);
+}
+
+
+static void
+test_ids_lead_to_responses(void **state)
+{
+    char       response[TG_ID_MAX_LEN];
+    char      *object;
+    tg_str_t   item;
+
+    (void) state;
+
+    assert_true(tg_responses_response_of(tg_str("msg_0123456789ABCDEFGHIJKL_3"),
+                                         response));
+    assert_string_equal(response, ID);
+    assert_false(tg_responses_response_of(tg_str("msg_0123456789ABCDEFGHIJKL"),
+                                          response));
+    assert_false(tg_responses_response_of(tg_str("msg_0123456789ABCDEFGHIJ-L_1"),
+                                          response));
+    assert_false(tg_responses_response_of(tg_str("msg"), response));
+    assert_false(tg_responses_response_of(tg_null_str, response));
+
+    object = unquoted("{'id':'resp','text':{},'output':[{'id':'a'},{'type':'x',"
+                      "'id':'b','y':[1]}]}");
+    item = tg_responses_output_item(tg_str_of(object), tg_str("b"));
+    assert_int_equal(item.len, strlen("{'type':'x','id':'b','y':[1]}"));
+    assert_int_equal(tg_responses_output_item(tg_str_of(object), tg_str("c")).len, 0);
+    assert_int_equal(tg_responses_output_item(tg_str("{}"), tg_str("c")).len, 0);
+    assert_int_equal(tg_responses_output_item(tg_str("3"), tg_str("c")).len, 0);
+    free(object);
+}
+
+
 int
 main(void)
 {
@@ -181,7 +274,9 @@ main(void)
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_items),
-        cmocka_unit_test(test_pages)
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_references),
+        cmocka_unit_test(test_ids_lead_to_responses)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
