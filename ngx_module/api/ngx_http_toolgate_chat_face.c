@@ -11,7 +11,6 @@
 #define NGX_HTTP_TOOLGATE_CHAT_CHUNK_MAX  (32 * 1024 * 1024)
 
 typedef struct {
-    char       id[TG_ID_MAX_LEN];
     tg_buf_t   head;          /* the part that every chunk begins with */
     tg_buf_t   chunk;         /* scratch */
     tg_buf_t   content;       /* kept only when the answer is not streamed */
@@ -77,10 +76,6 @@ ngx_http_toolgate_chat_face_init(ngx_http_toolgate_run_t *run)
     ngx_memzero(chat, sizeof(ngx_http_toolgate_chat_state_t));
     cln->handler = ngx_http_toolgate_chat_cleanup;
     run->face_data = chat;
-
-    /* the same random part as the run's, so that either leads to the other */
-
-    snprintf(chat->id, sizeof(chat->id), "chatcmpl-%s", run->id + 4);
 
     tg_buf_init(&chat->head, 4096);
     tg_buf_init(&chat->chunk, NGX_HTTP_TOOLGATE_CHAT_CHUNK_MAX);
@@ -203,9 +198,12 @@ ngx_http_toolgate_chat_open(ngx_http_toolgate_run_t *run)
     }
 
     head = &chat->head;
-    tg_buf_printf(head, "data: {\"id\":\"%s\",\"object\":\"chat.completion.chunk\","
-                        "\"created\":%lld,\"model\":", chat->id,
-                  (long long) run->created);
+
+    /* the same random part as the run's, so that either leads to the other */
+
+    tg_buf_printf(head, "data: {\"id\":\"chatcmpl-%s\",\"object\":\"chat.completion.chunk\","
+                        "\"created\":%lld,\"model\":",
+                  run->id + sizeof("run_") - 1, (long long) run->created);
     tg_buf_json_string(head, (tg_str_t) { run->prompt.model.len,
                                           (char *) run->prompt.model.data });
     tg_buf_char(head, ',');
@@ -294,9 +292,9 @@ ngx_http_toolgate_chat_finish_whole(ngx_http_toolgate_run_t *run)
     out = &chat->chunk;
     calls = (ngx_strcmp(run->finish_reason, "tool_calls") == 0);
 
-    tg_buf_printf(out, "{\"id\":\"%s\",\"object\":\"chat.completion\","
-                       "\"created\":%lld,\"model\":", chat->id,
-                  (long long) run->created);
+    tg_buf_printf(out, "{\"id\":\"chatcmpl-%s\",\"object\":\"chat.completion\","
+                       "\"created\":%lld,\"model\":",
+                  run->id + sizeof("run_") - 1, (long long) run->created);
     tg_buf_json_string(out, (tg_str_t) { run->prompt.model.len,
                                          (char *) run->prompt.model.data });
     tg_buf_cstr(out, ",\"choices\":[{\"index\":0,\"message\":"
