@@ -21,6 +21,7 @@ static ngx_int_t ngx_http_toolgate_check_label(ngx_http_toolgate_check_t *c,
 static ngx_int_t ngx_http_toolgate_check_later(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_check_end_user(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_check_account(ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_check_session(ngx_http_toolgate_check_t *c);
 static void ngx_http_toolgate_check_resolved(void *data,
     ngx_http_toolgate_agent_t *agent, const char *code);
 static ngx_int_t ngx_http_toolgate_check_found(ngx_http_toolgate_check_t *c,
@@ -62,6 +63,10 @@ ngx_http_toolgate_check(ngx_http_request_t *r, ngx_http_toolgate_body_t *body,
 
     if (rc == NGX_OK) {
         rc = ngx_http_toolgate_check_account(c);
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_toolgate_check_session(c);
     }
 
     if (rc == NGX_OK) {
@@ -108,6 +113,10 @@ ngx_http_toolgate_check_kept(ngx_http_request_t *r, ngx_http_toolgate_body_t *bo
     c->run->prompt.invocation = kept->invocation;
 
     rc = ngx_http_toolgate_check_name(c);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_toolgate_check_session(c);
+    }
 
     if (rc == NGX_OK) {
         c->run->prompt.stream = 0;
@@ -313,7 +322,7 @@ ngx_http_toolgate_check_later(ngx_http_toolgate_check_t *c)
     ngx_uint_t  i;
 
     static const char *const  fields[] = {
-        "session_id", "if_busy", "test", NULL
+        "test", NULL
     };
 
     for (i = 0; fields[i]; i++) {
@@ -359,6 +368,67 @@ ngx_http_toolgate_check_account(ngx_http_toolgate_check_t *c)
     }
 
     return rc;
+}
+
+
+/* The conversation that it is part of, and how. Which there are the store knows. */
+static ngx_int_t
+ngx_http_toolgate_check_session(ngx_http_toolgate_check_t *c)
+{
+    char                     buf[65];
+    tg_str_t                 label;
+    ptrdiff_t                n;
+    ngx_uint_t               fresh;
+    const tg_scan_member_t  *member;
+
+    member = ngx_http_toolgate_check_member(c, "session_id");
+
+    if (member && member->value.type != TG_SCAN_STRING) {
+        return ngx_http_toolgate_check_fault(c, "invalid_type", "session_id",
+                                             "\"session_id\" is a string.");
+    }
+
+    if (member) {
+        n = tg_scan_string((char *) c->body->data, member->value, buf, sizeof(buf));
+        label.data = buf;
+        label.len = n > 0 ? (size_t) n : 0;
+
+        if (!tg_id_label_valid(label)) {
+            return ngx_http_toolgate_check_fault(c, "session_not_found", "session_id",
+                                                 NULL);
+        }
+
+        c->run->prompt.session = ngx_http_toolgate_copy(c->request->pool, label);
+
+        if (c->run->prompt.session.data == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (ngx_http_toolgate_check_bool(c, "new_segment", &fresh) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    c->run->prompt.new_segment = fresh;
+    member = ngx_http_toolgate_check_member(c, "if_busy");
+
+    if (member == NULL) {
+        return NGX_OK;
+    }
+
+    n = tg_scan_string((char *) c->body->data, member->value, buf, sizeof(buf));
+    label.data = buf;
+    label.len = n > 0 ? (size_t) n : 0;
+
+    c->run->prompt.reject_busy = tg_str_eq(label, tg_str("reject"));
+
+    if (!c->run->prompt.reject_busy && !tg_str_eq(label, tg_str("supersede"))) {
+        return ngx_http_toolgate_check_fault(c, "invalid_value", "if_busy",
+                                             "\"if_busy\" is \"supersede\" or "
+                                             "\"reject\".");
+    }
+
+    return NGX_OK;
 }
 
 
@@ -495,6 +565,12 @@ ngx_http_toolgate_check_found(ngx_http_toolgate_check_t *c,
                                                  "invocation_id",
                                                  "What is passed on to a model is "
                                                  "no run that is stored.");
+        }
+
+        if (c->run->prompt.session.len) {
+            return ngx_http_toolgate_check_fault(c, "invalid_value", "session_id",
+                                                 "A session is with an agent, and "
+                                                 "this is a configured model.");
         }
 
         c->run->relay = 1;

@@ -35,6 +35,16 @@ ngx_http_toolgate_check_agent(ngx_http_toolgate_check_t *c)
                                              "store.");
     }
 
+    if (c->run->prompt.session.len && !c->run->prompt.store) {
+        return ngx_http_toolgate_check_fault(c, "invalid_value", "store",
+                                             "A session keeps what is said in it: "
+                                             "\"store\" must not be false.");
+    }
+
+    if (c->run->prompt.session.len && c->run->conf->redis == NULL) {
+        return ngx_http_toolgate_check_fault(c, "store_unavailable", NULL, NULL);
+    }
+
     if (ngx_http_toolgate_run_for_agent(c->run) != NGX_OK) {
         return NGX_ERROR;
     }
@@ -68,7 +78,7 @@ ngx_http_toolgate_check_offered(ngx_http_toolgate_check_t *c)
         return NGX_OK;
     }
 
-    segment.one_shot = true;
+    segment.one_shot = (c->run->prompt.session.len == 0);
     segment.allow_actions = c->run->prompt.allow_actions;
     segment.verified_user = (c->run->end_user != NULL);
     segment.allow_anonymous_actions = agent->allow_anonymous_actions;

@@ -10,6 +10,8 @@ static void ngx_http_toolgate_responses_body(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body);
 static void ngx_http_toolgate_responses_begin(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_responses_later(ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_responses_session(
+    ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_responses_store(ngx_http_toolgate_check_t *c,
     ngx_uint_t *keep);
 static ngx_int_t ngx_http_toolgate_responses_previous(
@@ -60,6 +62,7 @@ ngx_http_toolgate_responses_begin(ngx_http_toolgate_check_t *c)
     keep = 0;
 
     if (ngx_http_toolgate_responses_later(c) != NGX_OK
+        || ngx_http_toolgate_responses_session(c) != NGX_OK
         || ngx_http_toolgate_responses_store(c, &keep) != NGX_OK
         || ngx_http_toolgate_responses_face_init(c, keep) != NGX_OK
         || ngx_http_toolgate_responses_previous(c) != NGX_OK)
@@ -84,11 +87,6 @@ ngx_http_toolgate_responses_later(ngx_http_toolgate_check_t *c)
 {
     ngx_uint_t  background;
 
-    if (ngx_http_toolgate_check_member(c, "conversation")) {
-        return ngx_http_toolgate_check_fault(c, "not_implemented", "conversation",
-                                             NULL);
-    }
-
     if (ngx_http_toolgate_check_bool(c, "background", &background) != NGX_OK) {
         return NGX_DECLINED;
     }
@@ -96,6 +94,73 @@ ngx_http_toolgate_responses_later(ngx_http_toolgate_check_t *c)
     return background ? ngx_http_toolgate_check_fault(c, "not_implemented",
                                                       "background", NULL)
                       : NGX_OK;
+}
+
+
+/* "conversation" is another name of a session: its id, or {"id"}. */
+static ngx_int_t
+ngx_http_toolgate_responses_session(ngx_http_toolgate_check_t *c)
+{
+    json_t     *tree, *id;
+    tg_str_t    label;
+    ngx_int_t   rc;
+    ngx_str_t  *session;
+
+    session = &c->run->prompt.session;
+    tree = ngx_http_toolgate_check_tree(c, "conversation",
+                                        NGX_HTTP_TOOLGATE_SMALL_FIELD_MAX);
+    if (c->code) {
+        return NGX_DECLINED;
+    }
+
+    rc = NGX_OK;
+    id = json_is_object(tree) ? json_object_get(tree, "id") : tree;
+
+    if (tree && !json_is_string(id)) {
+        rc = ngx_http_toolgate_check_fault(c, "invalid_type", "conversation",
+                                           "\"conversation\" is the id of a session, "
+                                           "or an object with it as \"id\".");
+
+    } else if (tree) {
+        label.data = json_string_value(id);
+        label.len = json_string_length(id);
+
+        if (session->len && (session->len != label.len
+                             || ngx_memcmp(session->data, label.data, label.len)
+                                != 0))
+        {
+            rc = ngx_http_toolgate_check_fault(c, "invalid_value", "conversation",
+                                               "\"conversation\" and \"session_id\" "
+                                               "name two sessions.");
+
+        } else if (!tg_id_label_valid(label)) {
+            rc = ngx_http_toolgate_check_fault(c, "session_not_found",
+                                               "conversation", NULL);
+
+        } else {
+            *session = ngx_http_toolgate_copy(c->request->pool, label);
+            rc = session->data ? NGX_OK : NGX_ERROR;
+        }
+    }
+
+    json_decref(tree);
+
+    if (rc == NGX_OK && session->len
+        && ngx_http_toolgate_check_member(c, "previous_response_id"))
+    {
+        return ngx_http_toolgate_check_fault(c, "invalid_value",
+                                             "previous_response_id",
+                                             "A session has its history: leave "
+                                             "\"previous_response_id\" out.");
+    }
+
+    if (rc == NGX_OK && session->len && c->run->agent == NULL) {
+        return ngx_http_toolgate_check_fault(c, "invalid_value", "conversation",
+                                             "A session is with an agent, and this "
+                                             "is a configured model.");
+    }
+
+    return rc;
 }
 
 

@@ -4,6 +4,7 @@
  */
 
 #include "ngx_http_toolgate_sessions_api.h"
+#include "ngx_http_toolgate_run_store.h"
 
 
 #define NGX_HTTP_TOOLGATE_SESSION_BODY_MAX      (64 * 1024)
@@ -34,6 +35,10 @@ static void ngx_http_toolgate_sessions_shown(void *data,
     ngx_http_toolgate_session_answer_t *answer);
 static void ngx_http_toolgate_sessions_deleted(void *data,
     ngx_http_toolgate_session_answer_t *answer);
+static void ngx_http_toolgate_sessions_run_ended(void *data,
+    ngx_http_toolgate_run_answer_t *answer);
+static ngx_int_t ngx_http_toolgate_sessions_gone(
+    ngx_http_toolgate_session_request_t *s);
 static ngx_int_t ngx_http_toolgate_sessions_view(
     ngx_http_toolgate_session_request_t *s,
     ngx_http_toolgate_session_answer_t *answer, ngx_uint_t status);
@@ -450,19 +455,52 @@ ngx_http_toolgate_sessions_deleted(void *data,
 {
     ngx_http_toolgate_session_request_t *s = data;
 
-    char       text[128];
-    ngx_int_t  rc;
+    ngx_int_t                     rc;
+    ngx_str_t                     none = ngx_null_string;
+    ngx_http_toolgate_run_key_t   key;
 
-    if (answer->state == NGX_HTTP_TOOLGATE_SESSION_OK) {
-        snprintf(text, sizeof(text), "{\"id\":\"%.*s\",\"deleted\":true}",
-                 (int) s->key.session.len, (char *) s->key.session.data);
-        rc = ngx_http_toolgate_reply(s->request, NGX_HTTP_OK, tg_str_of(text));
-
-    } else {
+    if (answer->state != NGX_HTTP_TOOLGATE_SESSION_OK) {
         rc = ngx_http_toolgate_session_request_refused(s, answer);
+        ngx_http_toolgate_session_request_end(s, rc);
+        return;
     }
 
-    ngx_http_toolgate_session_request_end(s, rc);
+    key.project = s->key.project;
+    key.account = s->key.account;
+    key.run = answer->run;
+
+    if (answer->run.len
+        && ngx_http_toolgate_run_store_cancel(s->request->pool, s->conf->redis, &key,
+                                              &none, "cancelled", s->conf->retention,
+                                              ngx_http_toolgate_sessions_run_ended, s)
+           == NGX_OK)
+    {
+        return;
+    }
+
+    ngx_http_toolgate_session_request_end(s, ngx_http_toolgate_sessions_gone(s));
+}
+
+
+static void
+ngx_http_toolgate_sessions_run_ended(void *data,
+    ngx_http_toolgate_run_answer_t *answer)
+{
+    ngx_http_toolgate_session_request_t *s = data;
+
+    ngx_http_toolgate_session_request_end(s, ngx_http_toolgate_sessions_gone(s));
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_sessions_gone(ngx_http_toolgate_session_request_t *s)
+{
+    char  text[128];
+
+    snprintf(text, sizeof(text), "{\"id\":\"%.*s\",\"deleted\":true}",
+             (int) s->key.session.len, (char *) s->key.session.data);
+
+    return ngx_http_toolgate_reply(s->request, NGX_HTTP_OK, tg_str_of(text));
 }
 
 

@@ -280,6 +280,11 @@ ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call)
     job->run.len = label.len;
     job->session.data = (u_char *) run->id;
     job->session.len = ngx_strlen(run->id);
+
+    if (run->prompt.session.len) {
+        job->session = run->prompt.session;
+    }
+
     job->call_id.data = (u_char *) call->id;
     job->call_id.len = ngx_strlen(call->id);
     job->done = ngx_http_toolgate_call_job_done;
@@ -383,11 +388,11 @@ void
 ngx_http_toolgate_call_cancelled(ngx_http_toolgate_call_t *call)
 {
     call->ended = ngx_current_msec;
-    call->code = "run_cancelled";
+    call->code = ngx_http_toolgate_run_stop_code(call->run);
 
     if (!call->verdict.allowed) {
         call->verdict.check = TG_CHECK_RUN_LIVE;
-        call->verdict.code = "run_cancelled";
+        call->verdict.code = call->code;
     }
 }
 
@@ -408,6 +413,12 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
 
     if (!call->caller_owned || call->code) {
         ngx_http_toolgate_durable_call_ended(call);
+    }
+
+    /* whoever takes the session now knows that this was done */
+
+    if (call->intended && run->calls_open) {
+        ngx_http_toolgate_run_session_keep(run);
     }
 
     /* a name that is none of ours is whatever a model has written */

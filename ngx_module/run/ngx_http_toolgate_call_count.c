@@ -7,8 +7,9 @@
 
 
 #define NGX_HTTP_TOOLGATE_CALLER_USER  "user:"
+#define NGX_HTTP_TOOLGATE_CALLER_SESSION  "session:"
 #define NGX_HTTP_TOOLGATE_CALLER_MAX                                          \
-    (sizeof(NGX_HTTP_TOOLGATE_CALLER_USER) + TG_JSON_SHA256_HEX_LEN)
+    (sizeof(NGX_HTTP_TOOLGATE_CALLER_SESSION) + TG_JSON_SHA256_HEX_LEN)
 
 
 /* One question to the store; it lives in the request's pool. */
@@ -67,8 +68,8 @@ ngx_http_toolgate_calls_count(ngx_http_toolgate_run_t *run)
 
 
 /* Whose calls are counted together: those of an end user in all runs, hashed since
- * an id may be of any length and is nobody's business in the store. Without one, and
- * without a session, the run is the session. */
+ * an id may be of any length and is nobody's business in the store. Without one those of
+ * the session, and without that the run is the session. */
 static void
 ngx_http_toolgate_count_caller(ngx_http_toolgate_run_t *run,
     char caller[NGX_HTTP_TOOLGATE_CALLER_MAX])
@@ -79,6 +80,11 @@ ngx_http_toolgate_count_caller(ngx_http_toolgate_run_t *run,
         ngx_memcpy(caller, NGX_HTTP_TOOLGATE_CALLER_USER, prefix);
         tg_json_sha256_hex(tg_json_get_string(run->end_user, "external_id"),
                            caller + prefix);
+
+    } else if (run->prompt.session.len) {
+        ngx_memcpy(ngx_cpymem(caller, NGX_HTTP_TOOLGATE_CALLER_SESSION,
+                              sizeof(NGX_HTTP_TOOLGATE_CALLER_SESSION) - 1),
+                   run->prompt.session.data, run->prompt.session.len + 1);
 
     } else {
         ngx_memcpy(caller, run->id, sizeof(run->id));

@@ -1,14 +1,13 @@
 /*
  * The calls of one round: who owns each and what it asks for, starting and
- * stopping them, and the round's place in the history, in call order. What
- * happens to one call is in _call.c.
+ * stopping them. What happens to one call is in _call.c, the round's place in the
+ * history in _calls_history.c.
  */
 
 #include "ngx_http_toolgate_run.h"
 
 
 
-#define NGX_HTTP_TOOLGATE_HISTORY_MAX    (8 * 1024 * 1024)    /* of one round */
 #define NGX_HTTP_TOOLGATE_GUIDANCE_MAX   2048
 #define NGX_HTTP_TOOLGATE_CANONICAL_MAX  (2 * TG_DELTA_MAX_ARGUMENTS)
 
@@ -17,6 +16,8 @@ static ngx_int_t ngx_http_toolgate_call_init(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_call_t *call, tg_delta_call_t *asked);
 static ngx_int_t ngx_http_toolgate_call_names(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_call_t *call);
+static ngx_uint_t ngx_http_toolgate_call_id_in_session(
+    ngx_http_toolgate_run_t *run, tg_str_t id);
 static ngx_int_t ngx_http_toolgate_call_model_id(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_call_t *call, tg_str_t id);
 static void ngx_http_toolgate_call_owner(ngx_http_toolgate_run_t *run,
@@ -160,6 +161,32 @@ ngx_http_toolgate_call_names(ngx_http_toolgate_run_t *run,
 }
 
 
+/* Whether the history of the session has a call of this id. */
+static ngx_uint_t
+ngx_http_toolgate_call_id_in_session(ngx_http_toolgate_run_t *run, tg_str_t id)
+{
+    void       *found;
+    tg_buf_t    text;
+    ngx_str_t   history;
+
+    history = ngx_http_toolgate_run_session_history(run);
+
+    if (history.len == 0 || id.len == 0) {
+        return 0;
+    }
+
+    tg_buf_init(&text, 6 * TG_DELTA_MAX_ID + 16);
+    tg_buf_cstr(&text, "{\"id\":");
+    tg_buf_json_string(&text, id);
+    tg_buf_char(&text, ',');
+
+    found = memmem(history.data, history.len, text.data, text.len);
+    tg_buf_free(&text);
+
+    return found != NULL;
+}
+
+
 /* The model sees its own id again, unless it gave none or the same one twice. */
 static ngx_int_t
 ngx_http_toolgate_call_model_id(ngx_http_toolgate_run_t *run,
@@ -178,7 +205,9 @@ ngx_http_toolgate_call_model_id(ngx_http_toolgate_run_t *run,
         }
     }
 
-    if (id.len == 0 || i < run->used_ids.nelts) {
+    if (id.len == 0 || i < run->used_ids.nelts
+        || ngx_http_toolgate_call_id_in_session(run, id))
+    {
         id = tg_str_of(call->id);
     }
 
@@ -399,6 +428,42 @@ ngx_http_toolgate_calls_drop(ngx_http_toolgate_run_t *run)
 }
 
 
+ngx_uint_t
+ngx_http_toolgate_calls_let_finish(ngx_http_toolgate_run_t *run)
+{
+    ngx_uint_t                 i, left;
+    ngx_http_toolgate_call_t  *call;
+
+    left = 0;
+
+    for (i = 0; i < run->call_count; i++) {
+        call = &run->calls[i];
+
+        if (call->state == NGX_HTTP_TOOLGATE_CALL_ENDED) {
+            continue;
+        }
+
+        if (call->state == NGX_HTTP_TOOLGATE_CALL_RUNNING
+            && call->tool->kind == NGX_HTTP_TOOLGATE_TOOL_HTTP
+            && call->tool->effect != TG_EFFECT_READ)
+        {
+            left++;
+            continue;
+        }
+
+        if (call->state == NGX_HTTP_TOOLGATE_CALL_RUNNING) {
+            ngx_http_toolgate_tool_ops(call->tool->kind)->cancel(&call->job);
+        }
+
+        call->state = NGX_HTTP_TOOLGATE_CALL_ENDED;
+        run->calls_open--;
+        ngx_http_toolgate_call_cancelled(call);
+    }
+
+    return left;
+}
+
+
 void
 ngx_http_toolgate_calls_cancel(ngx_http_toolgate_run_t *run)
 {
@@ -417,78 +482,4 @@ ngx_http_toolgate_calls_cancel(ngx_http_toolgate_run_t *run)
             ngx_http_toolgate_call_cancelled(call);
         }
     }
-}
-
-
-ngx_int_t
-ngx_http_toolgate_calls_remember(ngx_http_toolgate_run_t *run)
-{
-    tg_buf_t                   text;
-    ngx_str_t                 *round;
-    ngx_uint_t                 i;
-    ngx_http_toolgate_call_t  *call;
-
-    tg_buf_init(&text, NGX_HTTP_TOOLGATE_HISTORY_MAX);
-    tg_buf_cstr(&text, ",{\"role\":\"assistant\",\"content\":");
-
-    if (run->delta.content.len) {
-        tg_buf_json_string(&text, tg_buf_get(&run->delta.content));
-
-    } else {
-        tg_buf_cstr(&text, "null");
-    }
-
-    tg_buf_cstr(&text, ",\"tool_calls\":[");
-
-    for (i = 0; i < run->call_count; i++) {
-        call = &run->calls[i];
-
-        tg_buf_cstr(&text, i ? ",{\"id\":" : "{\"id\":");
-        tg_buf_json_string(&text, (tg_str_t) { call->model_id.len,
-                                               (char *) call->model_id.data });
-        tg_buf_cstr(&text, ",\"type\":\"function\",\"function\":{\"name\":");
-        tg_buf_json_string(&text, (tg_str_t) { call->name.len,
-                                               (char *) call->name.data });
-        tg_buf_cstr(&text, ",\"arguments\":");
-
-        /* what did not parse would be refused by strict vendors */
-
-        tg_buf_json_string(&text, call->args
-                           ? (tg_str_t) { call->arguments.len,
-                                          (char *) call->arguments.data }
-                           : tg_str("{}"));
-        tg_buf_cstr(&text, "}}");
-    }
-
-    tg_buf_cstr(&text, "]}");
-
-    for (i = 0; i < run->call_count; i++) {
-        call = &run->calls[i];
-
-        tg_buf_cstr(&text, ",{\"role\":\"tool\",\"tool_call_id\":");
-        tg_buf_json_string(&text, (tg_str_t) { call->model_id.len,
-                                               (char *) call->model_id.data });
-        tg_buf_cstr(&text, ",\"content\":");
-        tg_buf_json_string(&text, tg_buf_get(&call->job.result));
-        tg_buf_cstr(&text, "}");
-
-        json_decref(call->args);
-        call->args = NULL;
-        tg_buf_free(&call->job.result);
-    }
-
-    round = ngx_array_push(&run->history);
-
-    if (round == NULL || text.error != TG_OK) {
-        tg_buf_free(&text);
-        return NGX_ERROR;
-    }
-
-    *round = ngx_http_toolgate_copy(run->request->pool, tg_buf_get(&text));
-    tg_buf_free(&text);
-
-    run->calls = NULL;
-    run->call_count = 0;
-
-    return round->data ? NGX_OK : NGX_ERROR;
 }

@@ -216,6 +216,11 @@ ngx_http_toolgate_durable_fields(ngx_http_toolgate_durable_t *durable,
     run = durable->run;
     n = 0;
 
+    if (run->prompt.session.len) {
+        ngx_str_set(&fields[n].name, "session");
+        fields[n++].value = run->prompt.session;
+    }
+
     if (durable->queued) {
         ngx_str_set(&fields[n].name, "queued");
         ngx_str_set(&fields[n].value, "1");
@@ -325,13 +330,10 @@ ngx_http_toolgate_durable_is_opened(ngx_http_toolgate_run_t *run)
 
     case NGX_HTTP_TOOLGATE_ANSWER_OK:
 
-        if (durable->queued) {
-            durable->over = 1;
-            ngx_http_toolgate_run_kick(run->conf, &durable->key);
-            return NGX_DONE;
+        if (!durable->queued) {
+            ngx_http_toolgate_durable_drive(durable);
         }
 
-        ngx_http_toolgate_durable_drive(durable);
         return NGX_OK;
 
     case NGX_HTTP_TOOLGATE_ANSWER_SAME:
@@ -348,6 +350,45 @@ ngx_http_toolgate_durable_is_opened(ngx_http_toolgate_run_t *run)
         ngx_http_toolgate_run_fail(run, "store_unavailable", NULL);
         return NGX_DECLINED;
     }
+}
+
+
+ngx_int_t
+ngx_http_toolgate_durable_hand_over(ngx_http_toolgate_run_t *run)
+{
+    ngx_http_toolgate_durable_t  *durable;
+
+    durable = run->durable;
+
+    if (durable == NULL || !durable->queued) {
+        return NGX_DECLINED;
+    }
+
+    durable->over = 1;
+    ngx_http_toolgate_run_session_leave(run);
+    ngx_http_toolgate_run_kick(run->conf, &durable->key);
+
+    return NGX_DONE;
+}
+
+
+void
+ngx_http_toolgate_durable_forget(ngx_http_toolgate_run_t *run)
+{
+    ngx_http_toolgate_durable_t  *durable;
+
+    durable = run->durable;
+
+    if (durable == NULL || durable->over || durable->taken_over) {
+        return;
+    }
+
+    durable->over = 1;
+    ngx_http_toolgate_durable_stop(durable);
+
+    (void) ngx_http_toolgate_run_store_forget(run->conf->redis, &durable->key,
+                                              &durable->invocation);
+    ngx_http_toolgate_run_store_unwatch(run->conf->redis, &durable->key);
 }
 
 
@@ -791,6 +832,9 @@ ngx_http_toolgate_durable_record(ngx_http_toolgate_run_t *run)
     {
         run->out_of_memory = 1;
     }
+
+    /* on the same connection: it is there before any of them begins */
+    ngx_http_toolgate_run_session_keep(run);
 }
 
 static void

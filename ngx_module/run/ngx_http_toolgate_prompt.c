@@ -47,13 +47,13 @@ static void ngx_http_toolgate_prompt_parts(tg_str_t json, tg_buf_t *out);
 /* Fields of ours: no model knows them. */
 static const char *const  ngx_http_toolgate_own_fields[] = {
     "account_id", "session_id", "end_user", "invocation_id", "allow_actions",
-    "variables", "test", "if_busy", NULL
+    "variables", "test", "if_busy", "new_segment", NULL
 };
 
 /* What an agent's request brings itself, or keeps to itself. */
 static const char *const  ngx_http_toolgate_agent_fields[] = {
     "account_id", "session_id", "end_user", "invocation_id", "allow_actions",
-    "variables", "test", "if_busy", "model", "messages", "stream",
+    "variables", "test", "if_busy", "new_segment", "model", "messages", "stream",
     "stream_options", "tools", "tool_choice", "store", "metadata", "n", NULL
 };
 
@@ -162,7 +162,7 @@ ngx_http_toolgate_prompt_messages(ngx_http_toolgate_prompt_builder_t *p)
 {
     size_t                    i, n, from;
     tg_buf_t                  text;
-    ngx_str_t                *round, system;
+    ngx_str_t                *round, system, before;
     ngx_http_toolgate_run_t  *run;
 
     run = p->run;
@@ -175,6 +175,13 @@ ngx_http_toolgate_prompt_messages(ngx_http_toolgate_prompt_builder_t *p)
         tg_buf_cstr(&text, "},");
         ngx_http_toolgate_prompt_copy(p, &text);
         tg_buf_free(&text);
+    }
+
+    before = ngx_http_toolgate_run_session_history(run);
+
+    if (before.len) {
+        ngx_http_toolgate_prompt_ref(p, before.data, before.len);
+        ngx_http_toolgate_prompt_lit(p, ",");
     }
 
     n = tg_scan_message_count(run->prompt.scan);
@@ -193,6 +200,34 @@ ngx_http_toolgate_prompt_messages(ngx_http_toolgate_prompt_builder_t *p)
     for (i = 0; i < run->history.nelts; i++) {
         ngx_http_toolgate_prompt_ref(p, round[i].data, round[i].len);
     }
+}
+
+
+ngx_int_t
+ngx_http_toolgate_prompt_text(ngx_http_toolgate_run_t *run, size_t i, tg_buf_t *out)
+{
+    size_t                               from;
+    ngx_chain_t                         *cl;
+    const tg_scan_message_t             *message;
+    ngx_http_toolgate_prompt_builder_t   p;
+
+    ngx_memzero(&p, sizeof(p));
+    p.run = run;
+    p.pool = run->request->pool;
+    p.last = &p.first;
+
+    message = tg_scan_message(run->prompt.scan, i);
+    from = message->whole.start;
+
+    ngx_http_toolgate_prompt_message(&p, message, &from);
+    ngx_http_toolgate_prompt_ref(&p, run->prompt.body + from,
+                                 message->whole.end - from);
+
+    for (cl = p.first; cl; cl = cl->next) {
+        tg_buf_append(out, cl->buf->pos, cl->buf->last - cl->buf->pos);
+    }
+
+    return (p.failed || out->error != TG_OK) ? NGX_ERROR : NGX_OK;
 }
 
 

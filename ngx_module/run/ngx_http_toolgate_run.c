@@ -18,8 +18,10 @@ static void ngx_http_toolgate_run_admit(ngx_http_toolgate_run_t *run,
 static void ngx_http_toolgate_run_open(ngx_http_toolgate_run_t *run, ngx_int_t rc);
 static void ngx_http_toolgate_run_limit_time(ngx_http_toolgate_run_t *run,
     ngx_msec_t left);
+static void ngx_http_toolgate_run_join(ngx_http_toolgate_run_t *run, ngx_int_t rc);
 static void ngx_http_toolgate_run_begin(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_go_on(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_run_end_outside(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run);
@@ -305,6 +307,11 @@ ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run)
         ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_OPENED);
     }
 
+    if (run->session_known) {
+        run->session_known = 0;
+        ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_SESSION_KNOWN);
+    }
+
     if (run->ended_outside) {
         ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_ENDED_OUTSIDE);
         run->ended_outside = NULL;
@@ -343,8 +350,8 @@ ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
     }
 
     if (event == NGX_HTTP_TOOLGATE_EVENT_ENDED_OUTSIDE) {
-        if (run->state < NGX_HTTP_TOOLGATE_RUN_COMPLETED) {
-            ngx_http_toolgate_run_fail(run, run->ended_outside, NULL);
+        if (run->state < NGX_HTTP_TOOLGATE_RUN_ENDING) {
+            ngx_http_toolgate_run_end_outside(run);
         }
 
         return;
@@ -370,6 +377,13 @@ ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
         }
         break;
 
+    case NGX_HTTP_TOOLGATE_RUN_JOINING:
+        if (event == NGX_HTTP_TOOLGATE_EVENT_SESSION_KNOWN) {
+            ngx_http_toolgate_run_join(run,
+                                       ngx_http_toolgate_run_session_is_joined(run));
+        }
+        break;
+
     case NGX_HTTP_TOOLGATE_RUN_FOLLOWING:
         if (event == NGX_HTTP_TOOLGATE_EVENT_FOLLOWED) {
             ngx_http_toolgate_follow_end(run);
@@ -385,6 +399,12 @@ ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
     case NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS:
         if (event == NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED) {
             ngx_http_toolgate_run_calls_ended(run);
+        }
+        break;
+
+    case NGX_HTTP_TOOLGATE_RUN_ENDING:
+        if (event == NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED) {
+            ngx_http_toolgate_run_fail(run, run->ending, NULL);
         }
         break;
 
@@ -416,8 +436,8 @@ ngx_http_toolgate_run_open(ngx_http_toolgate_run_t *run, ngx_int_t rc)
     switch (rc) {
 
     case NGX_OK:
-        ngx_http_toolgate_run_begin(run);
-        ngx_http_toolgate_run_go_on(run);
+        run->state = NGX_HTTP_TOOLGATE_RUN_JOINING;
+        ngx_http_toolgate_run_join(run, ngx_http_toolgate_run_session_join(run));
         return;
 
     case NGX_DONE:
@@ -425,6 +445,33 @@ ngx_http_toolgate_run_open(ngx_http_toolgate_run_t *run, ngx_int_t rc)
         ngx_http_toolgate_run_limit_time(run, NGX_HTTP_TOOLGATE_FOLLOW_MAX_MS);
         ngx_http_toolgate_run_begin(run);
         ngx_http_toolgate_follow(run);
+        return;
+
+    case NGX_ERROR:
+        run->out_of_memory = 1;
+        return;
+
+    default:
+        return;
+    }
+}
+
+
+/* It has its session, or needs none. */
+static void
+ngx_http_toolgate_run_join(ngx_http_toolgate_run_t *run, ngx_int_t rc)
+{
+    switch (rc) {
+
+    case NGX_OK:
+
+        if (ngx_http_toolgate_durable_hand_over(run) == NGX_DONE) {
+            ngx_http_toolgate_run_open(run, NGX_DONE);
+            return;
+        }
+
+        ngx_http_toolgate_run_begin(run);
+        ngx_http_toolgate_run_go_on(run);
         return;
 
     case NGX_ERROR:
@@ -453,6 +500,31 @@ ngx_http_toolgate_run_go_on(ngx_http_toolgate_run_t *run)
     {
         run->out_of_memory = 1;
     }
+}
+
+
+/* Somebody else has ended it: nothing new begins. */
+static void
+ngx_http_toolgate_run_end_outside(ngx_http_toolgate_run_t *run)
+{
+    run->ending = run->ended_outside;
+
+    if (run->state == NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS
+        && ngx_http_toolgate_calls_let_finish(run))
+    {
+        run->state = NGX_HTTP_TOOLGATE_RUN_ENDING;
+        return;
+    }
+
+    ngx_http_toolgate_run_fail(run, run->ending, NULL);
+}
+
+
+const char *
+ngx_http_toolgate_run_stop_code(ngx_http_toolgate_run_t *run)
+{
+    return run->ending && ngx_strcmp(run->ending, "run_superseded") == 0
+           ? "run_superseded" : "run_cancelled";
 }
 
 
@@ -588,6 +660,9 @@ ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run)
         run->final = 1;
     }
 
+    /* in this order: who goes on finds no round missing in the session */
+
+    ngx_http_toolgate_run_session_keep(run);
     ngx_http_toolgate_durable_checkpoint(run);
 
     ngx_http_toolgate_run_call_model(run);
@@ -603,6 +678,7 @@ ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
 
     /* before the client hears that it may ask for them */
     ngx_http_toolgate_steps_close(run);
+    ngx_http_toolgate_run_session_close(run, NULL);
     ngx_http_toolgate_durable_close(run, "completed", NULL);
 
     if (run->face->finish(run) != NGX_OK) {
@@ -639,8 +715,10 @@ ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
 
     status = ngx_strcmp(failure->error->code, "run_timeout") == 0 ? "expired"
                                                                   : "failed";
+    ngx_http_toolgate_run_session_close(run, failure->error->code);
     ngx_http_toolgate_durable_close(run, status, failure->error->code);
 
+    run->session_known = 0;
     run->opened = 0;
     run->followed = 0;
     run->limits_known = 0;

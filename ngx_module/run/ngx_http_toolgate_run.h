@@ -34,8 +34,10 @@ typedef enum {
     NGX_HTTP_TOOLGATE_RUN_LIMITING,      /* its request limits are looked up */
     NGX_HTTP_TOOLGATE_RUN_OPENING,       /* the store is asked whether it is new */
     NGX_HTTP_TOOLGATE_RUN_FOLLOWING,     /* it is not, and goes on elsewhere */
+    NGX_HTTP_TOOLGATE_RUN_JOINING,       /* its session is asked for */
     NGX_HTTP_TOOLGATE_RUN_CALLING_MODEL,
     NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS,
+    NGX_HTTP_TOOLGATE_RUN_ENDING,        /* ended outside; actions are let finish */
     NGX_HTTP_TOOLGATE_RUN_COMPLETED,
     NGX_HTTP_TOOLGATE_RUN_FAILED,
     NGX_HTTP_TOOLGATE_RUN_CANCELLED
@@ -45,6 +47,7 @@ typedef enum {
     NGX_HTTP_TOOLGATE_EVENT_START = 0,
     NGX_HTTP_TOOLGATE_EVENT_LIMITS_KNOWN,
     NGX_HTTP_TOOLGATE_EVENT_OPENED,
+    NGX_HTTP_TOOLGATE_EVENT_SESSION_KNOWN,
     NGX_HTTP_TOOLGATE_EVENT_TURN_ENDED,
     NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED,
     NGX_HTTP_TOOLGATE_EVENT_FOLLOWED,    /* to its end */
@@ -55,6 +58,7 @@ typedef enum {
 typedef struct ngx_http_toolgate_run_s  ngx_http_toolgate_run_t;
 typedef struct ngx_http_toolgate_steps_s  ngx_http_toolgate_steps_t;
 typedef struct ngx_http_toolgate_durable_s  ngx_http_toolgate_durable_t;
+typedef struct ngx_http_toolgate_run_session_s  ngx_http_toolgate_run_session_t;
 
 typedef struct ngx_http_toolgate_call_s  ngx_http_toolgate_call_t;
 
@@ -71,6 +75,10 @@ typedef struct {
     json_t                         *metadata;       /* or NULL */
     ngx_str_t                       invocation;     /* the caller's, or empty */
     ngx_str_t                       account;
+    ngx_str_t                       session;        /* or empty */
+    unsigned                        new_segment:1;  /* of the session */
+    unsigned                        reject_busy:1;  /* a session with a live run */
+    unsigned                        create_session:1;  /* when it is not there */
     unsigned                        stream:1;
     unsigned                        include_usage:1;
     unsigned                        allow_actions:1;
@@ -191,10 +199,12 @@ struct ngx_http_toolgate_run_s {
     ngx_http_toolgate_limits_t     *limits;         /* NULL: none was asked */
     unsigned                        is_posted:1;
     const char                     *ended_outside;  /* why, not yet acted on */
+    const char                     *ending;         /* the same, acted on */
     const char                     *follow_fault;   /* how one that is followed ended */
     ngx_msec_t                      spent;          /* by who drove it before */
     unsigned                        limits_known:1; /* noted, not yet acted on */
     unsigned                        opened:1;
+    unsigned                        session_known:1;
     unsigned                        followed:1;
     unsigned                        turn_ended:1;
     unsigned                        calls_ended:1;
@@ -235,6 +245,7 @@ struct ngx_http_toolgate_run_s {
     ngx_array_t                     steps;          /* of step_t */
     ngx_http_toolgate_steps_t      *record;         /* NULL: not kept */
     ngx_http_toolgate_durable_t    *durable;        /* NULL: not kept */
+    ngx_http_toolgate_run_session_t *session;       /* NULL: it has none */
     json_t                         *restored_round; /* was under way elsewhere */
     int64_t                         follow_after;
     ngx_http_toolgate_call_t       *calls;
@@ -262,6 +273,9 @@ void ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
 
 /* Has the main request's handler called soon (from inside filters and events). */
 void ngx_http_toolgate_run_post(ngx_http_toolgate_run_t *run);
+
+/* The code for what the end of the run has stopped. */
+const char *ngx_http_toolgate_run_stop_code(ngx_http_toolgate_run_t *run);
 
 /* Ends the run as failed. message may be empty. */
 void ngx_http_toolgate_run_fail(ngx_http_toolgate_run_t *run, const char *code,
@@ -295,6 +309,9 @@ ngx_int_t ngx_http_toolgate_prompt_chain(ngx_http_toolgate_run_t *run,
 /* Gives the caller's body back when the turn under way is the last that needs it
  * and the model has got all of it. */
 void ngx_http_toolgate_prompt_release(ngx_http_toolgate_run_t *run);
+/* Appends one message of the request as models get it. */
+ngx_int_t ngx_http_toolgate_prompt_text(ngx_http_toolgate_run_t *run, size_t i,
+    tg_buf_t *out);
 /* Appends the agent's instructions as a JSON string, variables filled in. */
 void ngx_http_toolgate_prompt_fill(ngx_http_toolgate_run_t *run, tg_buf_t *out);
 
@@ -317,6 +334,12 @@ void ngx_http_toolgate_durable_call_ended(ngx_http_toolgate_call_t *call);
  * call_recorded for each; nothing while the calls of a round are being gathered. */
 void ngx_http_toolgate_durable_record(ngx_http_toolgate_run_t *run);
 void ngx_http_toolgate_durable_checkpoint(ngx_http_toolgate_run_t *run);
+/* Leaves a queued run to the run host: NGX_DONE. NGX_DECLINED: it is none, and is
+ * driven here. */
+ngx_int_t ngx_http_toolgate_durable_hand_over(ngx_http_toolgate_run_t *run);
+/* There was no such run, since its request is refused. Nothing for one that another
+ * has driven before. */
+void ngx_http_toolgate_durable_forget(ngx_http_toolgate_run_t *run);
 /* The run is over. status completed, failed, expired or cancelled; code or NULL. */
 void ngx_http_toolgate_durable_close(ngx_http_toolgate_run_t *run,
     const char *status, const char *code);
@@ -330,6 +353,28 @@ ngx_uint_t ngx_http_toolgate_run_fields(ngx_pool_t *pool,
     ngx_http_toolgate_field_t *fields, ngx_uint_t n);
 /* The id that everybody outside knows the run by. */
 tg_str_t ngx_http_toolgate_run_label(ngx_http_toolgate_run_t *run);
+
+/*
+ * _session.c: the run's part in its session. Without one each does nothing.
+ */
+
+/* Asks for it. NGX_OK: go on. NGX_AGAIN: EVENT_SESSION_KNOWN follows, then call
+ * _is_joined. NGX_DECLINED: the run has failed. */
+ngx_int_t ngx_http_toolgate_run_session_join(ngx_http_toolgate_run_t *run);
+ngx_int_t ngx_http_toolgate_run_session_is_joined(ngx_http_toolgate_run_t *run);
+/* JSON messages with commas between them, that go before those of the request. */
+ngx_str_t ngx_http_toolgate_run_session_history(ngx_http_toolgate_run_t *run);
+/* _session_keep.c: what would stay of the run if it got no further, the round under way
+ * included. */
+void ngx_http_toolgate_run_session_keep(ngx_http_toolgate_run_t *run);
+/* A round has ended; text and ends are those of _calls_text. */
+void ngx_http_toolgate_run_session_round(ngx_http_toolgate_run_t *run, tg_str_t text,
+    size_t *ends);
+/* Another worker drives it from here on. */
+void ngx_http_toolgate_run_session_leave(ngx_http_toolgate_run_t *run);
+/* The run is over. code NULL: it is completed. */
+void ngx_http_toolgate_run_session_close(ngx_http_toolgate_run_t *run,
+    const char *code);
 
 /* _run_scan.c: has a run that nobody drives driven on this node, soon. */
 void ngx_http_toolgate_run_kick(ngx_http_toolgate_main_conf_t *conf,
@@ -384,8 +429,22 @@ void ngx_http_toolgate_calls_drop(ngx_http_toolgate_run_t *run);
 /* Adds a step of this id for a call with this code (NULL: ok). */
 void ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run, const char *id,
     ngx_str_t *tool, const char *code);
+/* Stops those that are under way, but for HTTP actions: their bytes may be on the way,
+ * and what is done is to be known. How many are let finish; EVENT_CALLS_ENDED follows
+ * then. */
+ngx_uint_t ngx_http_toolgate_calls_let_finish(ngx_http_toolgate_run_t *run);
 /* Stops those that are under way. */
 void ngx_http_toolgate_calls_cancel(ngx_http_toolgate_run_t *run);
+/* Appends the round under way as the model gets it, with a comma before each message:
+ * its calls, then the results in their order. ends: where the first message and each
+ * result end. A call without a result has one that says so, unless open is set and it
+ * was handed out. */
+void ngx_http_toolgate_calls_text(ngx_http_toolgate_run_t *run, ngx_uint_t open,
+    tg_buf_t *text, size_t ends[TG_DELTA_MAX_CALLS + 1]);
+/* The code for what has come of a call so far; NULL: it went well. */
+const char *ngx_http_toolgate_call_outcome(ngx_http_toolgate_call_t *call);
+/* The word for a code in results as runners know them: ok, failed, cancelled. */
+const char *ngx_http_toolgate_call_status(const char *code);
 /* Adds the finished round to the history. */
 ngx_int_t ngx_http_toolgate_calls_remember(ngx_http_toolgate_run_t *run);
 

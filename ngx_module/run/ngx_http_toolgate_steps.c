@@ -204,7 +204,7 @@ ngx_http_toolgate_steps_close(ngx_http_toolgate_run_t *run)
         return;
     }
 
-    ngx_http_toolgate_steps_turn_ended(run, "run_cancelled");
+    ngx_http_toolgate_steps_turn_ended(run, ngx_http_toolgate_run_stop_code(run));
     ngx_http_toolgate_steps_round_ended(run);
     ngx_http_toolgate_steps_send(steps);
 

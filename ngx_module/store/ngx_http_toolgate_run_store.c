@@ -8,7 +8,7 @@
 #include "ngx_toolgate_scripts.h"
 
 
-#define NGX_HTTP_TOOLGATE_RUN_KEYS       4
+#define NGX_HTTP_TOOLGATE_RUN_KEYS       5
 #define NGX_HTTP_TOOLGATE_RUN_ARGS_MAX                                        \
     (NGX_HTTP_TOOLGATE_RUN_KEYS + 8 + 4 * NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX)
 #define NGX_HTTP_TOOLGATE_NUMBER_LEN     (NGX_INT64_LEN + 1)
@@ -632,6 +632,32 @@ ngx_http_toolgate_run_cancelled(void *data, ngx_http_toolgate_run_answer_t *answ
     }
 
     cancel->done(cancel->data, answer);
+}
+
+
+ngx_int_t
+ngx_http_toolgate_run_store_forget(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *invocation)
+{
+    ngx_str_t                      index;
+    ngx_http_toolgate_run_args_t   a;
+
+    ngx_str_null(&index);
+
+    ngx_http_toolgate_run_args_begin(&a, redis);
+    ngx_http_toolgate_run_args_key(&a, 'r', key, &key->run, "");
+    ngx_http_toolgate_run_args_key(&a, 'r', key, &key->run, ":events");
+    ngx_http_toolgate_run_args_key(&a, 'r', key, &key->run, ":input");
+    ngx_http_toolgate_run_args_key(&a, 'r', key, &index, "");
+
+    if (invocation->len) {
+        ngx_http_toolgate_run_args_key(&a, 'i', key, invocation, "");
+    }
+
+    ngx_http_toolgate_run_args_text(&a, key->run);
+
+    return ngx_http_toolgate_run_ask(NULL, &a, &ngx_toolgate_script_run_forget, NULL,
+                                     NULL);
 }
 
 

@@ -139,6 +139,10 @@ ngx_int_t ngx_http_toolgate_run_store_cancel(ngx_pool_t *pool,
     ngx_str_t *invocation, const char *status, time_t retention,
     ngx_http_toolgate_run_done_pt done, void *data);
 
+/* Removes a run that has not begun, with its invocation id: nobody waits. */
+ngx_int_t ngx_http_toolgate_run_store_forget(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *invocation);
+
 /* The run that an invocation id of the account stands for: OK (text: its id), GONE,
  * AWAY. */
 ngx_int_t ngx_http_toolgate_run_store_find(ngx_pool_t *pool,

@@ -114,7 +114,7 @@ ngx_int_t ngx_http_toolgate_session_get(ngx_pool_t *pool, ngx_log_t *log,
     ngx_http_toolgate_session_done_pt done, void *data);
 
 /* Deletes it and its messages. OK, NONE or AWAY; run is the one that it was taken
- * from, which goes on as if without a session. */
+ * from, or empty. */
 ngx_int_t ngx_http_toolgate_session_delete(ngx_pool_t *pool, ngx_log_t *log,
     ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_session_key_t *key,
     ngx_http_toolgate_session_done_pt done, void *data);

@@ -256,7 +256,7 @@ test('an agent gives one answer, and takes no old functions', async () => {
 });
 
 test('what this version cannot keep is refused before the model is asked', async () => {
-  for (const [field, value] of [['session_id', 's'], ['if_busy', 'reject'], ['test', {}]]) {
+  for (const [field, value] of [['test', {}]]) {
     assertError(await f.ask([], { [field]: value }), 501, 'not_implemented', field);
   }
   assert.equal(f.model.journal.length, 0);
