@@ -292,6 +292,13 @@ ngx_toolgate_call_fail(ngx_toolgate_call_t *call, const char *code,
 }
 
 
+ngx_uint_t
+ngx_toolgate_call_sent(ngx_toolgate_call_t *call)
+{
+    return call->result.bytes_sent || call->exchange.guard.passed;
+}
+
+
 /* no whole answer: whether that may have done something is all that matters */
 static void
 ngx_toolgate_call_lost(ngx_toolgate_call_t *call, const char *detail)

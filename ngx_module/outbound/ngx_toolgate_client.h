@@ -131,4 +131,8 @@ void ngx_toolgate_client_cancel(ngx_toolgate_call_t *call);
 ngx_int_t ngx_toolgate_hosts_load(ngx_conf_t *cf, ngx_str_t *file,
     ngx_array_t **hosts);
 
+/* Whether some byte of a call that is not over may have left: it cannot be taken back
+ * any more. */
+ngx_uint_t ngx_toolgate_call_sent(ngx_toolgate_call_t *call);
+
 #endif /* NGX_TOOLGATE_CLIENT_H */

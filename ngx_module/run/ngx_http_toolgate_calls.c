@@ -12,6 +12,8 @@
 #define NGX_HTTP_TOOLGATE_CANONICAL_MAX  (2 * TG_DELTA_MAX_ARGUMENTS)
 
 
+static ngx_uint_t ngx_http_toolgate_call_committed(
+    ngx_http_toolgate_call_t *call);
 static ngx_int_t ngx_http_toolgate_call_init(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_call_t *call, tg_delta_call_t *asked);
 static ngx_int_t ngx_http_toolgate_call_names(ngx_http_toolgate_run_t *run,
@@ -429,6 +431,36 @@ ngx_http_toolgate_calls_drop(ngx_http_toolgate_run_t *run)
 
 
 ngx_uint_t
+ngx_http_toolgate_calls_committed(ngx_http_toolgate_run_t *run)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < run->call_count; i++) {
+        if (ngx_http_toolgate_call_committed(&run->calls[i])) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_uint_t
+ngx_http_toolgate_call_committed(ngx_http_toolgate_call_t *call)
+{
+    const ngx_http_toolgate_tool_ops_t  *ops;
+
+    if (call->state != NGX_HTTP_TOOLGATE_CALL_RUNNING) {
+        return 0;
+    }
+
+    ops = ngx_http_toolgate_tool_ops(call->tool->kind);
+
+    return ops->committed && ops->committed(&call->job);
+}
+
+
+ngx_uint_t
 ngx_http_toolgate_calls_let_finish(ngx_http_toolgate_run_t *run)
 {
     ngx_uint_t                 i, left;
@@ -443,10 +475,7 @@ ngx_http_toolgate_calls_let_finish(ngx_http_toolgate_run_t *run)
             continue;
         }
 
-        if (call->state == NGX_HTTP_TOOLGATE_CALL_RUNNING
-            && call->tool->kind == NGX_HTTP_TOOLGATE_TOOL_HTTP
-            && call->tool->effect != TG_EFFECT_READ)
-        {
+        if (ngx_http_toolgate_call_committed(call)) {
             left++;
             continue;
         }

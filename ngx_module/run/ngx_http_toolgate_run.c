@@ -27,6 +27,7 @@ static void ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
     const char *finish_reason);
+static const char *ngx_http_toolgate_run_end_status(const char *code);
 static void ngx_http_toolgate_run_deadline(ngx_event_t *ev);
 static void ngx_http_toolgate_run_ping(ngx_event_t *ev);
 static void ngx_http_toolgate_run_cleanup(void *data);
@@ -114,7 +115,7 @@ ngx_http_toolgate_run_start(ngx_http_toolgate_run_t *run)
     /* what nobody waits for goes on when the one who asked for it has left */
 
     r->read_event_handler = run->detached ? ngx_http_block_reading
-                                          : ngx_http_test_reading;
+                                          : ngx_http_toolgate_run_reading;
     r->write_event_handler = ngx_http_toolgate_run_handler;
 
     left = run->location->run_timeout;
@@ -236,6 +237,14 @@ ngx_http_toolgate_run_handler(ngx_http_request_t *r)
         return;
     }
 
+    if (run->client_left) {
+        if (run->state >= NGX_HTTP_TOOLGATE_RUN_COMPLETED) {
+            ngx_http_toolgate_run_finish(run, NGX_HTTP_CLIENT_CLOSED_REQUEST);
+        }
+
+        return;
+    }
+
     rc = ngx_http_toolgate_writer_flush(&run->writer);
 
     if (rc == NGX_ERROR) {
@@ -347,6 +356,12 @@ ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
         }
 
         return;
+    }
+
+    if (event == NGX_HTTP_TOOLGATE_EVENT_CLIENT_LEFT) {
+        run->client_left = 1;
+        run->ended_outside = "run_cancelled";
+        event = NGX_HTTP_TOOLGATE_EVENT_ENDED_OUTSIDE;
     }
 
     if (event == NGX_HTTP_TOOLGATE_EVENT_ENDED_OUTSIDE) {
@@ -704,6 +719,14 @@ ngx_http_toolgate_run_fail(ngx_http_toolgate_run_t *run, const char *code,
 }
 
 
+static const char *
+ngx_http_toolgate_run_end_status(const char *code)
+{
+    return ngx_strcmp(code, "run_timeout") == 0 ? "expired"
+           : ngx_strcmp(code, "run_cancelled") == 0 ? "cancelled" : "failed";
+}
+
+
 void
 ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure)
@@ -713,8 +736,7 @@ ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_run_stop(run);
     ngx_http_toolgate_steps_close(run);
 
-    status = ngx_strcmp(failure->error->code, "run_timeout") == 0 ? "expired"
-                                                                  : "failed";
+    status = ngx_http_toolgate_run_end_status(failure->error->code);
     ngx_http_toolgate_run_session_close(run, failure->error->code);
     ngx_http_toolgate_durable_close(run, status, failure->error->code);
 

@@ -52,6 +52,7 @@ typedef enum {
     NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED,
     NGX_HTTP_TOOLGATE_EVENT_FOLLOWED,    /* to its end */
     NGX_HTTP_TOOLGATE_EVENT_ENDED_OUTSIDE,
+    NGX_HTTP_TOOLGATE_EVENT_CLIENT_LEFT,
     NGX_HTTP_TOOLGATE_EVENT_DEADLINE
 } ngx_http_toolgate_run_event_e;
 
@@ -212,6 +213,7 @@ struct ngx_http_toolgate_run_s {
     unsigned                        detached:1;     /* no client waits for it */
     unsigned                        background:1;   /* its caller does not wait */
     unsigned                        follows:1;      /* from its start */
+    unsigned                        client_left:1;  /* nothing can be sent */
     unsigned                        out_of_memory:1;
     unsigned                        local_limits:1; /* the head is to say so */
     unsigned                        in_handler:1;   /* posted requests run after it */
@@ -282,6 +284,9 @@ void ngx_http_toolgate_run_fail(ngx_http_toolgate_run_t *run, const char *code,
     ngx_str_t *message);
 void ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure);
+
+/* _run_leave.c: reads from the client while the run goes on: whether it has left. */
+void ngx_http_toolgate_run_reading(ngx_http_request_t *r);
 
 /* _run_limit.c: takes one from the request's limits. NGX_OK: go on. NGX_AGAIN:
  * EVENT_LIMITS_KNOWN follows, then call _limited. NGX_DECLINED: the run has failed. */
@@ -429,9 +434,11 @@ void ngx_http_toolgate_calls_drop(ngx_http_toolgate_run_t *run);
 /* Adds a step of this id for a call with this code (NULL: ok). */
 void ngx_http_toolgate_call_step(ngx_http_toolgate_run_t *run, const char *id,
     ngx_str_t *tool, const char *code);
-/* Stops those that are under way, but for HTTP actions: their bytes may be on the way,
- * and what is done is to be known. How many are let finish; EVENT_CALLS_ENDED follows
- * then. */
+/* Whether there are calls that cannot be taken back: some byte of an HTTP action may
+ * have left. */
+ngx_uint_t ngx_http_toolgate_calls_committed(ngx_http_toolgate_run_t *run);
+/* Stops those that are under way, but for these: what is done is to be known. How many
+ * are let finish; EVENT_CALLS_ENDED follows then. */
 ngx_uint_t ngx_http_toolgate_calls_let_finish(ngx_http_toolgate_run_t *run);
 /* Stops those that are under way. */
 void ngx_http_toolgate_calls_cancel(ngx_http_toolgate_run_t *run);

@@ -32,9 +32,8 @@ static const char *ngx_http_toolgate_helper_tool_code(ngx_pool_t *pool,
 
 
 const ngx_http_toolgate_tool_ops_t  ngx_http_toolgate_helper_tool_ops = {
-    ngx_http_toolgate_helper_tool_start,
-    ngx_http_toolgate_helper_tool_cancel,
-    NULL
+    .start = ngx_http_toolgate_helper_tool_start,
+    .cancel = ngx_http_toolgate_helper_tool_cancel
 };
 
 

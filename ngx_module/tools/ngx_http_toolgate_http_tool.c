@@ -46,12 +46,15 @@ static const char *ngx_http_toolgate_http_tool_reason(ngx_uint_t status);
 static ngx_int_t ngx_http_toolgate_http_tool_refused(ngx_http_toolgate_job_t *job,
     const char *code);
 static void ngx_http_toolgate_http_tool_cleanup(void *data);
+static ngx_uint_t ngx_http_toolgate_http_tool_committed(
+    ngx_http_toolgate_job_t *job);
 
 
 const ngx_http_toolgate_tool_ops_t  ngx_http_toolgate_http_tool_ops = {
     ngx_http_toolgate_http_tool_start,
     ngx_http_toolgate_http_tool_cancel,
-    ngx_http_toolgate_http_tool_facts
+    ngx_http_toolgate_http_tool_facts,
+    ngx_http_toolgate_http_tool_committed
 };
 
 
@@ -397,6 +400,17 @@ ngx_http_toolgate_http_tool_cancel(ngx_http_toolgate_job_t *job)
         ngx_toolgate_client_cancel(hj->call);
         hj->call = NULL;
     }
+}
+
+
+/* An action of which something is on its way. */
+static ngx_uint_t
+ngx_http_toolgate_http_tool_committed(ngx_http_toolgate_job_t *job)
+{
+    ngx_http_toolgate_http_job_t  *hj = job->state;
+
+    return job->tool->effect != TG_EFFECT_READ && hj->call
+           && ngx_toolgate_call_sent(hj->call);
 }
 
 

@@ -67,6 +67,9 @@ typedef struct {
      * over; they live as long as the job's pool. NULL: this kind has none */
     ngx_int_t  (*facts)(ngx_http_toolgate_job_t *job,
                         ngx_http_toolgate_job_facts_t *facts);
+    /* whether a job that was started has done what cannot be taken back, so that it
+     * is better to hear what came of it; NULL: it can always be stopped */
+    ngx_uint_t (*committed)(ngx_http_toolgate_job_t *job);
 } ngx_http_toolgate_tool_ops_t;
 
 

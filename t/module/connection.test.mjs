@@ -142,7 +142,7 @@ test('a client that leaves before the first byte, streamed and not', async () =>
 test('a client that leaves during a tool call: the tool sees it within a second', async () => {
   for (const stream of [true, false]) {
     f.clear();
-    f.model.plan([{ send: callsTurn({ id: 'a', n: 'lookup', a: '{"kind":"hang","n":"1"}' }, { id: 'b', n: 'do_it', a: '{"kind":"stall","n":"2"}' },
+    f.model.plan([{ send: callsTurn({ id: 'a', n: 'lookup', a: '{"kind":"hang","n":"1"}' }, { id: 'b', n: 'lookup', a: '{"kind":"stall","n":"2"}' },
       { id: 'c', n: 'order_status', a: order('1') }) }], [{ send: OK }]);
     const client = leaver(f.body({ model: 'plain', stream }));
     await f.model.until(() => f.tool.count() === 3, 3000, 'three tool calls');

@@ -275,3 +275,74 @@ test('more events than a run may have: it fails, and its last one says so', asyn
   const { status, error } = await ended(id);
   assert.deepEqual([status, error.code], ['failed', 'too_many_events']);
 });
+
+/** An action that has been sent, and its answer a while later. */
+function slowNote(ms = 600) {
+  plan([{ send: callsTurn({ id: 'c', n: 'add_note', a: '{"body":"x"}' }) }], [{ send: textTurn('never') }]);
+  f.tool.answer = async (entry, req, res) => {
+    await sleep(ms);
+    res.writeHead(200, { 'content-type': 'application/json' }).end('{"data":[]}');
+    return true;
+  };
+}
+const sent = async () => {
+  for (let i = 0; i < 200 && f.tool.journal.length === 0; i++) await sleep(10);
+  return f.tool.journal[0];
+};
+const noted = async (id) => {
+  for (let i = 0; i < 100; i++) {
+    const { json } = await get(`${id}/steps`);
+    const step = json.data?.find((s) => s.type === 'tool_call');
+    if (step) return step;
+    await sleep(50);
+  }
+  throw new Error('no step');
+};
+
+test('cancelled while an action is on its way: that is heard of, nothing else begins', async () => {
+  slowNote();
+  const { json: { id } } = await post({ background: true });
+  const entry = await sent();
+  assert.equal((await cancel(id)).json.status, 'cancelled');
+  const step = await noted(id);
+  assert.deepEqual([step.tool, step.result.ok], ['add_note', true]);
+  assert.equal(entry.closedEarly, false);
+  assert.equal(f.model.journal.length, 1);
+  const { json } = await get(id);
+  assert.equal(json.status, 'cancelled');
+});
+
+test('a chat client that leaves then: the same; a read is let go of', async () => {
+  for (const stream of [true, false]) {
+    slowNote();
+    const invocation_id = fresh();
+    const controller = new AbortController();
+    const asked = fetch(`${f.nginx.url}/v1/chat/completions`, {
+      method: 'POST', signal: controller.signal, headers: { authorization: `Bearer ${f.nginx.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(f.body({ invocation_id, stream })),
+    }).catch(() => {});
+    const entry = await sent();
+    controller.abort();
+    await asked;
+    const left = await ended(invocation_id);
+    assert.equal(left.status, 'cancelled', JSON.stringify(left.error));
+    const step = await noted(invocation_id);
+    assert.deepEqual([step.tool, step.result.ok], ['add_note', true]);
+    assert.equal(entry.closedEarly, false);
+    assert.equal(f.model.journal.length, 1);
+    // it is the same run when it comes again, and runs nothing
+    assertError(await f.nginx.chat(f.body({ invocation_id, stream })), 409, 'run_cancelled');
+    assert.equal(f.tool.journal.length, 1);
+  }
+  plan([{ send: callsTurn({ id: 'c', n: 'lookup', a: '{"kind":"hang","n":"1"}' }) }], [{ send: OK }]);
+  const controller = new AbortController();
+  const asked = fetch(`${f.nginx.url}/v1/chat/completions`, {
+    method: 'POST', signal: controller.signal, headers: { authorization: `Bearer ${f.nginx.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(f.body()),
+  }).catch(() => {});
+  const entry = await sent();
+  controller.abort();
+  await asked;
+  for (let i = 0; i < 100 && !entry.closedEarly; i++) await sleep(10);
+  assert.ok(entry.closedEarly);
+});
