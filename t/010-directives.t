@@ -371,3 +371,38 @@ toolgate_segment_idle 365d;
 --- request
 GET /x
 --- error_code: 204
+
+
+
+=== TEST 31: toolgate_run_host on a port that others reach
+--- plain
+--- config
+location = /x { toolgate_run_host; }
+--- http_config
+toolgate_redis 127.0.0.1:6379;
+--- must_die
+--- error_log eval
+qr/\[emerg\].*the server with "toolgate_run_host" must listen on a unix socket only/
+
+
+
+=== TEST 32: toolgate_run_host without a store
+--- plain
+--- config
+location = /x { return 204; }
+--- http_config
+server { listen unix:/tmp/toolgate-t-010.sock; location = / { toolgate_run_host; } }
+--- must_die
+--- error_log eval
+qr/\[emerg\].*"toolgate_run_host" needs "toolgate_redis"/
+
+
+
+=== TEST 33: toolgate_run_host twice
+--- plain
+--- config
+location = /x { toolgate_run_host; }
+location = /y { toolgate_run_host; }
+--- must_die
+--- error_log eval
+qr/\[emerg\].*"toolgate_run_host" directive is duplicate in .*nginx\.conf:\d+/

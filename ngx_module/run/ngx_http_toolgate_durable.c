@@ -459,13 +459,10 @@ ngx_http_toolgate_durable_why(ngx_http_toolgate_run_answer_t *answer)
         return "run_moved";
     }
 
-    if (answer->text.len == sizeof("superseded") - 1
-        && ngx_memcmp(answer->text.data, "superseded", answer->text.len) == 0)
-    {
-        return "run_superseded";
-    }
-
-    return "run_cancelled";
+    return tg_run_status_find((tg_str_t) { answer->text.len,
+                                           (char *) answer->text.data })
+           == TG_STATUS_SUPERSEDED
+           ? "run_superseded" : "run_cancelled";
 }
 
 
@@ -935,21 +932,13 @@ ngx_http_toolgate_durable_checkpoint(ngx_http_toolgate_run_t *run)
 
 
 void
-ngx_http_toolgate_durable_close(ngx_http_toolgate_run_t *run, const char *status,
-    const char *code)
+ngx_http_toolgate_durable_close(ngx_http_toolgate_run_t *run,
+    tg_run_status_e status, const char *code)
 {
     tg_buf_t                     *out;
     ngx_uint_t                    n;
     ngx_http_toolgate_field_t     fields[2];
     ngx_http_toolgate_durable_t  *durable;
-
-    static const struct { const char *status, *type; }  ends[] = {
-        { "completed", "run.completed" },
-        { "failed", "run.failed" },
-        { "expired", "run.expired" },
-        { "cancelled", "run.cancelled" },
-        { NULL, NULL }
-    };
 
     durable = run->durable;
 
@@ -966,9 +955,8 @@ ngx_http_toolgate_durable_close(ngx_http_toolgate_run_t *run, const char *status
         tg_buf_char(out, '}');
     }
 
-    for (n = 0; ngx_strcmp(ends[n].status, status) != 0; n++) { /* void */ }
-
-    ngx_http_toolgate_durable_news(durable, ends[n].type, tg_buf_get(out));
+    ngx_http_toolgate_durable_news(durable, tg_run_status_event(status),
+                                   tg_buf_get(out));
 
     tg_buf_reset(out);
     ngx_http_toolgate_checkpoint_result(durable, out);
@@ -986,7 +974,8 @@ ngx_http_toolgate_durable_close(ngx_http_toolgate_run_t *run, const char *status
     }
 
     (void) ngx_http_toolgate_durable_save(durable, NGX_HTTP_TOOLGATE_SAVE_END,
-                                          status, fields, n, NULL, NULL);
+                                          tg_run_status_name(status), fields, n,
+                                          NULL, NULL);
     ngx_http_toolgate_run_store_unwatch(run->conf->redis, &durable->key);
 
     durable->over = 1;
@@ -1017,7 +1006,7 @@ ngx_http_toolgate_durable_left(void *data)
 
     ngx_http_toolgate_calls_cancel(durable->run);
     ngx_http_toolgate_follow_close(&durable->follow);
-    ngx_http_toolgate_durable_close(durable->run, "cancelled", NULL);
+    ngx_http_toolgate_durable_close(durable->run, TG_STATUS_CANCELLED, NULL);
 }
 
 

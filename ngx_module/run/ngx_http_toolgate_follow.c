@@ -104,26 +104,17 @@ ngx_http_toolgate_follow_ask(ngx_http_toolgate_run_t *run)
 static ngx_uint_t
 ngx_http_toolgate_follow_ends(ngx_http_toolgate_run_t *run, tg_str_t type)
 {
-    ngx_uint_t  i;
+    tg_run_status_e  status;
 
-    static const char *const  ends[] = {
-        "run.completed", "run.failed", "run.cancelled", "run.superseded",
-        "run.expired", NULL
-    };
+    status = tg_run_status_of_event(type);
 
     /* who follows a stream of events waits for what comes after it */
 
-    if (tg_str_eq(type, tg_str("run.requires_action"))) {
+    if (status == TG_STATUS_REQUIRES_ACTION) {
         return !run->prompt.stream || run->face->event == NULL;
     }
 
-    for (i = 0; ends[i]; i++) {
-        if (tg_str_eq(type, tg_str_of(ends[i]))) {
-            return 1;
-        }
-    }
-
-    return 0;
+    return status != TG_STATUSES && tg_run_status_ended(status);
 }
 
 
@@ -184,15 +175,17 @@ ngx_http_toolgate_follow_fault(ngx_http_toolgate_run_answer_t *answer)
         return error ? error->code : "internal_error";
     }
 
-    if (status.len == sizeof("completed") - 1
-        && ngx_memcmp(status.data, "completed", status.len) == 0)
-    {
-        return NULL;
-    }
+    switch (tg_run_status_find((tg_str_t) { status.len, (char *) status.data })) {
 
-    return status.len == sizeof("superseded") - 1
-           && ngx_memcmp(status.data, "superseded", status.len) == 0
-           ? "run_superseded" : "run_cancelled";
+    case TG_STATUS_COMPLETED:
+        return NULL;
+
+    case TG_STATUS_SUPERSEDED:
+        return "run_superseded";
+
+    default:
+        return "run_cancelled";
+    }
 }
 
 

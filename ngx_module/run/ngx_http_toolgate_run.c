@@ -27,7 +27,7 @@ static void ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
     const char *finish_reason);
-static const char *ngx_http_toolgate_run_end_status(const char *code);
+static tg_run_status_e ngx_http_toolgate_run_end_status(const char *code);
 static void ngx_http_toolgate_run_deadline(ngx_event_t *ev);
 static void ngx_http_toolgate_run_ping(ngx_event_t *ev);
 static void ngx_http_toolgate_run_cleanup(void *data);
@@ -694,7 +694,7 @@ ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
     /* before the client hears that it may ask for them */
     ngx_http_toolgate_steps_close(run);
     ngx_http_toolgate_run_session_close(run, NULL);
-    ngx_http_toolgate_durable_close(run, "completed", NULL);
+    ngx_http_toolgate_durable_close(run, TG_STATUS_COMPLETED, NULL);
 
     if (run->face->finish(run) != NGX_OK) {
         run->out_of_memory = 1;
@@ -719,11 +719,12 @@ ngx_http_toolgate_run_fail(ngx_http_toolgate_run_t *run, const char *code,
 }
 
 
-static const char *
+static tg_run_status_e
 ngx_http_toolgate_run_end_status(const char *code)
 {
-    return ngx_strcmp(code, "run_timeout") == 0 ? "expired"
-           : ngx_strcmp(code, "run_cancelled") == 0 ? "cancelled" : "failed";
+    return ngx_strcmp(code, "run_timeout") == 0 ? TG_STATUS_EXPIRED
+           : ngx_strcmp(code, "run_cancelled") == 0 ? TG_STATUS_CANCELLED
+           : TG_STATUS_FAILED;
 }
 
 
@@ -731,7 +732,7 @@ void
 ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure)
 {
-    const char  *status;
+    tg_run_status_e  status;
 
     ngx_http_toolgate_run_stop(run);
     ngx_http_toolgate_steps_close(run);

@@ -18,6 +18,7 @@
 #include "tg_delta.h"
 #include "tg_error.h"
 #include "tg_policy.h"
+#include "tg_run_status.h"
 #include "tg_scan.h"
 #include "tg_sse.h"
 
@@ -345,9 +346,9 @@ ngx_int_t ngx_http_toolgate_durable_hand_over(ngx_http_toolgate_run_t *run);
 /* There was no such run, since its request is refused. Nothing for one that another
  * has driven before. */
 void ngx_http_toolgate_durable_forget(ngx_http_toolgate_run_t *run);
-/* The run is over. status completed, failed, expired or cancelled; code or NULL. */
+/* The run is over, with this status; code: why, or NULL. */
 void ngx_http_toolgate_durable_close(ngx_http_toolgate_run_t *run,
-    const char *status, const char *code);
+    tg_run_status_e status, const char *code);
 /* The code for a run that is not ours to drive any more. */
 const char *ngx_http_toolgate_durable_why(ngx_http_toolgate_run_answer_t *answer);
 /* The fields that a run has in the store from its beginning, behind the first n; how
