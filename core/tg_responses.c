@@ -24,6 +24,7 @@ tg_responses_init(tg_responses_t *r, const char *id, tg_str_t model, tg_str_t ec
     r->echo = echo;
     r->created_at = created_at;
     r->stream = stream;
+    r->after = -1;
 
     tg_buf_init(&r->out, TG_RESPONSES_OUTPUT_MAX);
     tg_buf_init(&r->parts, TG_RESPONSES_TEXT_MAX);
@@ -34,6 +35,20 @@ tg_responses_init(tg_responses_t *r, const char *id, tg_str_t model, tg_str_t ec
 void
 tg_responses_free(tg_responses_t *r)
 {
+    tg_responses_forget(r);
+    free(r->items);
+    r->items = NULL;
+    r->item_cap = 0;
+
+    tg_buf_free(&r->out);
+    tg_buf_free(&r->parts);
+    tg_buf_free(&r->text);
+}
+
+
+void
+tg_responses_forget(tg_responses_t *r)
+{
     size_t  i;
 
     for (i = 0; i < r->item_count; i++) {
@@ -42,14 +57,7 @@ tg_responses_free(tg_responses_t *r)
         tg_buf_free(&r->items[i].arguments);
     }
 
-    free(r->items);
-    r->items = NULL;
     r->item_count = 0;
-    r->item_cap = 0;
-
-    tg_buf_free(&r->out);
-    tg_buf_free(&r->parts);
-    tg_buf_free(&r->text);
 }
 
 
@@ -85,7 +93,7 @@ tg_responses_state(const tg_responses_t *r)
 bool
 tg_responses_event(tg_responses_t *r, const char *type)
 {
-    if (!r->stream) {
+    if (!r->stream || r->sequence++ <= r->after) {
         return false;
     }
 
@@ -94,7 +102,7 @@ tg_responses_event(tg_responses_t *r, const char *type)
     tg_buf_cstr(&r->out, "\ndata: {\"type\":\"");
     tg_buf_cstr(&r->out, type);
     tg_buf_cstr(&r->out, "\",\"sequence_number\":");
-    tg_buf_int(&r->out, r->sequence++);
+    tg_buf_int(&r->out, r->sequence - 1);
 
     return true;
 }
@@ -205,6 +213,14 @@ tg_responses_status(const tg_responses_end_t *end)
         return "in_progress";
     }
 
+    if (end->live) {
+        return end->live;
+    }
+
+    if (end->cancelled) {
+        return "cancelled";
+    }
+
     if (end->error_code) {
         return "failed";
     }
@@ -239,7 +255,7 @@ tg_responses_end(tg_responses_t *r, const tg_responses_end_t *end)
     tg_responses_calls_cancel(r);
     r->ended = true;
 
-    if (end->error_code) {
+    if (end->error_code || end->cancelled) {
         tg_responses_snapshot(r, "response.failed", end);
         return tg_responses_state(r);
     }
@@ -297,14 +313,14 @@ tg_responses_object(tg_responses_t *r, const tg_responses_end_t *end, tg_buf_t *
 
     tg_buf_printf(out, ",\"status\":\"%s\",\"error\":", status);
 
-    if (end && end->error_code) {
+    if (strcmp(status, "failed") == 0) {
         tg_buf_cstr(out, "{\"code\":");
         tg_buf_json_string(out, tg_str_of(end->error_code));
         tg_buf_cstr(out, ",\"message\":");
         tg_buf_json_string(out, end->error_message);
         tg_buf_cstr(out, "},\"incomplete_details\":null");
 
-    } else if (end && end->incomplete) {
+    } else if (strcmp(status, "incomplete") == 0) {
         tg_buf_printf(out, "null,\"incomplete_details\":{\"reason\":\"%s\"}",
                       end->incomplete);
 
@@ -312,8 +328,11 @@ tg_responses_object(tg_responses_t *r, const tg_responses_end_t *end, tg_buf_t *
         tg_buf_cstr(out, "null,\"incomplete_details\":null");
     }
 
-    tg_buf_cstr(out, ",\"model\":");
-    tg_buf_json_string(out, r->model);
+    if (r->model.len) {
+        tg_buf_cstr(out, ",\"model\":");
+        tg_buf_json_string(out, r->model);
+    }
+
     tg_buf_str(out, r->echo);
     tg_responses_usage(end ? end->usage : NULL, out);
     tg_buf_cstr(out, ",\"output\":[");

@@ -123,6 +123,9 @@ bool tg_responses_response_of(tg_str_t id, char response[TG_ID_MAX_LEN]);
 /* The item of this id in the output of a response object; empty: there is none. */
 tg_str_t tg_responses_output_item(tg_str_t object, tg_str_t id);
 
+/* The value of a member of an object as it is written; empty: there is none. */
+tg_str_t tg_responses_member(tg_str_t object, const char *name);
+
 /* A page of the items of an input. */
 typedef struct {
     const char  *id;            /* of the response */
@@ -172,6 +175,7 @@ typedef struct {
     tg_str_t               echo;
     int64_t                created_at;
     int64_t                sequence;
+    int64_t                after;        /* events up to this number are not added */
     bool                   opened;       /* created and in_progress are out */
     bool                   ended;
     tg_buf_t               out;
@@ -189,17 +193,30 @@ typedef struct {
 
 /* Why and how it ended; everything is optional. */
 typedef struct {
+    const char              *live;         /* it has not ended: "queued", … */
     const char              *incomplete;   /* reason: the status is "incomplete" */
     const char              *error_code;   /* the status is "failed" */
+    bool                     cancelled;    /* the status is "cancelled" */
     tg_str_t                 error_message;
     const tg_delta_usage_t  *usage;
     int64_t                  now;
 } tg_responses_end_t;
 
-/* id: "resp_…". model and echo (of tg_responses_echo) live as long as r. */
+/* id: "resp_…". model and echo (of tg_responses_echo) live as long as r. model may be
+ * empty: echo has it then. */
 void tg_responses_init(tg_responses_t *r, const char *id, tg_str_t model,
     tg_str_t echo, int64_t created_at, bool stream);
 void tg_responses_free(tg_responses_t *r);
+
+/*
+ * Begins again where an object stands, with its items that are done; its id is that of
+ * the object. echo gets what r repeats. TG_E_SYNTAX: it is no response object.
+ */
+tg_rc_e tg_responses_restore(tg_responses_t *r, tg_str_t object, tg_buf_t *echo,
+    bool stream);
+
+/* Leaves out the items that there are: they will be shown again. */
+void tg_responses_forget(tg_responses_t *r);
 
 /* Each may be called until the end; TG_E_LIMIT and TG_E_NOMEM are final. The first
  * of them says that the response was created. */

@@ -9,7 +9,6 @@
 static void ngx_http_toolgate_responses_body(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body);
 static void ngx_http_toolgate_responses_begin(ngx_http_toolgate_check_t *c);
-static ngx_int_t ngx_http_toolgate_responses_later(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_responses_session(
     ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_responses_store(ngx_http_toolgate_check_t *c,
@@ -56,13 +55,14 @@ ngx_http_toolgate_responses_body(ngx_http_request_t *r,
 static void
 ngx_http_toolgate_responses_begin(ngx_http_toolgate_check_t *c)
 {
-    ngx_uint_t                            keep;
+    ngx_uint_t                            keep, background;
     ngx_http_toolgate_responses_state_t  *state;
 
     keep = 0;
+    background = 0;
 
-    if (ngx_http_toolgate_responses_later(c) != NGX_OK
-        || ngx_http_toolgate_responses_session(c) != NGX_OK
+    if (ngx_http_toolgate_responses_session(c) != NGX_OK
+        || ngx_http_toolgate_check_bool(c, "background", &background) != NGX_OK
         || ngx_http_toolgate_responses_store(c, &keep) != NGX_OK
         || ngx_http_toolgate_responses_face_init(c, keep) != NGX_OK
         || ngx_http_toolgate_responses_previous(c) != NGX_OK)
@@ -72,6 +72,7 @@ ngx_http_toolgate_responses_begin(ngx_http_toolgate_check_t *c)
     }
 
     state = c->run->face_data;
+    state->background = background ? 1 : 0;
 
     if (state->previous.len) {
         ngx_http_toolgate_responses_chain(c, ngx_http_toolgate_responses_known);
@@ -79,21 +80,6 @@ ngx_http_toolgate_responses_begin(ngx_http_toolgate_check_t *c)
     }
 
     ngx_http_toolgate_responses_known(c);
-}
-
-
-static ngx_int_t
-ngx_http_toolgate_responses_later(ngx_http_toolgate_check_t *c)
-{
-    ngx_uint_t  background;
-
-    if (ngx_http_toolgate_check_bool(c, "background", &background) != NGX_OK) {
-        return NGX_DECLINED;
-    }
-
-    return background ? ngx_http_toolgate_check_fault(c, "not_implemented",
-                                                      "background", NULL)
-                      : NGX_OK;
 }
 
 
@@ -247,6 +233,8 @@ ngx_http_toolgate_responses_whole(ngx_http_toolgate_check_t *c)
 static void
 ngx_http_toolgate_responses_start(ngx_http_toolgate_check_t *c)
 {
+    ngx_http_toolgate_responses_state_t  *state = c->run->face_data;
+
     /* a model that is passed through answers in the form of chat as well */
 
     c->run->relay = 0;
@@ -258,5 +246,10 @@ ngx_http_toolgate_responses_start(ngx_http_toolgate_check_t *c)
     }
 
     ngx_http_toolgate_check_prompt(c);
+
+    if (state->background && ngx_http_toolgate_responses_detach(c) != NGX_OK) {
+        ngx_http_toolgate_check_refuse(c);
+        return;
+    }
     ngx_http_toolgate_run_start(c->run);
 }

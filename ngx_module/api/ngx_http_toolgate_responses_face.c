@@ -27,8 +27,6 @@ static ngx_int_t ngx_http_toolgate_responses_call_begins(
     ngx_http_toolgate_run_t *run, ngx_http_toolgate_call_t *call);
 static ngx_int_t ngx_http_toolgate_responses_call_ended(
     ngx_http_toolgate_run_t *run, ngx_http_toolgate_call_t *call);
-static ngx_int_t ngx_http_toolgate_responses_send(ngx_http_toolgate_run_t *run,
-    tg_rc_e rc);
 static tg_rc_e ngx_http_toolgate_responses_handed(ngx_http_toolgate_run_t *run);
 static tg_rc_e ngx_http_toolgate_responses_passed(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_responses_cleanup(void *data);
@@ -44,7 +42,9 @@ const ngx_http_toolgate_face_t  ngx_http_toolgate_responses_face = {
     .paragraph = ngx_http_toolgate_responses_paragraph,
     .call_begins = ngx_http_toolgate_responses_call_begins,
     .call_ended = ngx_http_toolgate_responses_call_ended,
-    .name = "responses"
+    .name = "responses",
+    .event = ngx_http_toolgate_responses_event,
+    .document = ngx_http_toolgate_responses_document
 };
 
 
@@ -115,8 +115,71 @@ ngx_http_toolgate_responses_cleanup(void *data)
 }
 
 
+/* All answers about a run carry its id, which may turn out to be an older one's: that
+ * is somebody else's to keep. */
+tg_responses_t *
+ngx_http_toolgate_responses_of(ngx_http_toolgate_run_t *run)
+{
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    if (ngx_strcmp(state->answer.id + 5, run->id + 4) != 0) {
+        snprintf(state->answer.id, sizeof(state->answer.id), "resp_%s", run->id + 4);
+        state->keep = 0;
+    }
+
+    return &state->answer;
+}
+
+
+ngx_int_t
+ngx_http_toolgate_responses_face_restore(ngx_http_toolgate_run_t *run,
+    tg_str_t object)
+{
+    ngx_pool_cleanup_t                   *cln;
+    ngx_http_toolgate_responses_state_t  *state;
+
+    cln = ngx_pool_cleanup_add(run->request->pool,
+                               sizeof(ngx_http_toolgate_responses_state_t));
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    state = cln->data;
+    ngx_memzero(state, sizeof(ngx_http_toolgate_responses_state_t));
+    cln->handler = ngx_http_toolgate_responses_cleanup;
+    state->there = 1;
+
+    tg_buf_init(&state->echo, NGX_HTTP_TOOLGATE_RESPONSES_ECHO_MAX);
+    tg_buf_init(&state->history, NGX_HTTP_TOOLGATE_RESPONSES_HISTORY_MAX);
+
+    if (tg_responses_restore(&state->answer, object, &state->echo,
+                             run->prompt.stream) != TG_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    run->face_data = state;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_toolgate_responses_live(ngx_http_toolgate_run_t *run, const char *status,
+    tg_buf_t *out)
+{
+    tg_responses_end_t  end;
+
+    ngx_memzero(&end, sizeof(end));
+    end.live = status;
+
+    return tg_responses_object(ngx_http_toolgate_responses_of(run), &end, out)
+           == TG_OK ? NGX_OK : NGX_ERROR;
+}
+
+
 /* Moves the events that were added to the writer. */
-static ngx_int_t
+ngx_int_t
 ngx_http_toolgate_responses_send(ngx_http_toolgate_run_t *run, tg_rc_e rc)
 {
     tg_buf_t                             *out;
@@ -155,48 +218,53 @@ ngx_http_toolgate_responses_send(ngx_http_toolgate_run_t *run, tg_rc_e rc)
 static ngx_int_t
 ngx_http_toolgate_responses_text(ngx_http_toolgate_run_t *run, tg_str_t text)
 {
-    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
 
     return ngx_http_toolgate_responses_send(run,
-                                     tg_responses_text(&state->answer, text));
+                                     tg_responses_text(answer, text));
 }
 
 
 static ngx_int_t
 ngx_http_toolgate_responses_refusal(ngx_http_toolgate_run_t *run, tg_str_t text)
 {
-    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
 
     return ngx_http_toolgate_responses_send(run,
-                                     tg_responses_refusal(&state->answer, text));
+                                     tg_responses_refusal(answer, text));
 }
 
 
+/* Not of a run that others follow: its events have none. */
 static ngx_int_t
 ngx_http_toolgate_responses_reasoning(ngx_http_toolgate_run_t *run, tg_str_t text)
 {
-    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
+
+    if (run->detached) {
+        return NGX_OK;
+    }
 
     return ngx_http_toolgate_responses_send(run,
-                                     tg_responses_reasoning(&state->answer, text));
+                                     tg_responses_reasoning(answer, text));
 }
 
 
 static ngx_int_t
 ngx_http_toolgate_responses_paragraph(ngx_http_toolgate_run_t *run)
 {
-    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
 
-    return ngx_http_toolgate_responses_send(run, tg_responses_break(&state->answer));
+    return ngx_http_toolgate_responses_send(run, tg_responses_break(answer));
 }
 
 
 static ngx_int_t
 ngx_http_toolgate_responses_ping(ngx_http_toolgate_run_t *run)
 {
-    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
 
-    if (ngx_http_toolgate_responses_send(run, tg_responses_open(&state->answer))
+    if (ngx_http_toolgate_responses_send(run, tg_responses_open(answer))
         != NGX_OK)
     {
         return NGX_ERROR;
@@ -212,10 +280,10 @@ ngx_http_toolgate_responses_call_begins(ngx_http_toolgate_run_t *run,
 {
     size_t                                index;
     tg_rc_e                               rc;
-    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
 
     index = 0;
-    rc = tg_responses_call_begins(&state->answer,
+    rc = tg_responses_call_begins(answer,
                                   ngx_http_toolgate_responses_str(&call->name),
                                   ngx_http_toolgate_responses_str(&call->arguments),
                                   tg_null_str, &index);
@@ -229,10 +297,10 @@ static ngx_int_t
 ngx_http_toolgate_responses_call_ended(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_call_t *call)
 {
-    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
 
     return ngx_http_toolgate_responses_send(run,
-               tg_responses_call_ended(&state->answer, call->shown,
+               tg_responses_call_ended(answer, call->shown,
                                        tg_buf_get(&call->job.result),
                                        tg_str_of(call->code)));
 }
@@ -245,7 +313,7 @@ ngx_http_toolgate_responses_handed(ngx_http_toolgate_run_t *run)
     tg_rc_e                               rc;
     ngx_uint_t                            i;
     ngx_http_toolgate_call_t             *call;
-    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
 
     rc = TG_OK;
 
@@ -253,7 +321,7 @@ ngx_http_toolgate_responses_handed(ngx_http_toolgate_run_t *run)
         call = &run->calls[i];
 
         if (call->caller_owned && call->code == NULL) {
-            rc = tg_responses_function_call(&state->answer, tg_str_of(call->id),
+            rc = tg_responses_function_call(answer, tg_str_of(call->id),
                              ngx_http_toolgate_responses_str(&call->name),
                              ngx_http_toolgate_responses_str(&call->arguments));
         }
@@ -273,7 +341,7 @@ ngx_http_toolgate_responses_passed(ngx_http_toolgate_run_t *run)
     tg_rc_e                               rc;
     tg_str_t                              id, arguments;
     tg_delta_call_t                      *call;
-    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
 
     rc = TG_OK;
 
@@ -293,7 +361,7 @@ ngx_http_toolgate_responses_passed(ngx_http_toolgate_run_t *run)
             id = tg_buf_get(&call->id);
         }
 
-        rc = tg_responses_function_call(&state->answer, id, tg_buf_get(&call->name),
+        rc = tg_responses_function_call(answer, id, tg_buf_get(&call->name),
                                         arguments.len ? arguments : tg_str("{}"));
     }
 
@@ -309,6 +377,12 @@ ngx_http_toolgate_responses_finish(ngx_http_toolgate_run_t *run)
     ngx_int_t                             sent;
     tg_responses_end_t                    end;
     ngx_http_toolgate_responses_state_t  *state = run->face_data;
+    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
+
+    if (state->answered) {
+        ngx_http_toolgate_writer_end(&run->writer);
+        return NGX_OK;
+    }
 
     ngx_memzero(&end, sizeof(end));
     end.usage = &run->usage;
@@ -322,18 +396,18 @@ ngx_http_toolgate_responses_finish(ngx_http_toolgate_run_t *run)
         end.incomplete = "content_filter";
 
     } else if (ngx_strcmp(run->finish_reason, "tool_calls") == 0) {
-        rc = run->agent ? ngx_http_toolgate_responses_handed(run)
+        rc = run->calls ? ngx_http_toolgate_responses_handed(run)
                         : ngx_http_toolgate_responses_passed(run);
     }
 
     if (rc == TG_OK) {
-        rc = tg_responses_end(&state->answer, &end);
+        rc = tg_responses_end(answer, &end);
     }
 
     tg_buf_init(&whole, TG_RESPONSES_OUTPUT_MAX);
 
     if (rc == TG_OK && (state->keep || !run->prompt.stream)) {
-        rc = tg_responses_object(&state->answer, &end, &whole);
+        rc = tg_responses_object(answer, &end, &whole);
     }
 
     if (rc == TG_OK) {
@@ -341,7 +415,7 @@ ngx_http_toolgate_responses_finish(ngx_http_toolgate_run_t *run)
                                          end.incomplete ? "incomplete" : "completed");
     }
 
-    if (run->prompt.stream) {
+    if (run->prompt.stream || run->detached) {
         sent = ngx_http_toolgate_responses_send(run, rc);
 
     } else {
@@ -368,8 +442,9 @@ ngx_http_toolgate_responses_fail(ngx_http_toolgate_run_t *run,
     ngx_int_t                             rc;
     tg_responses_end_t                    end;
     ngx_http_toolgate_responses_state_t  *state = run->face_data;
+    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
 
-    if (!run->writer.started) {
+    if (!run->writer.started && !run->detached) {
         return ngx_http_toolgate_face_refuse(run, failure);
     }
 
@@ -378,16 +453,18 @@ ngx_http_toolgate_responses_fail(ngx_http_toolgate_run_t *run,
     end.error_message = failure->message.len
                         ? ngx_http_toolgate_responses_str(&failure->message)
                         : tg_str_of(failure->error->message);
+    end.cancelled = (ngx_strcmp(end.error_code, "run_cancelled") == 0);
     end.usage = &run->usage;
 
-    ended = tg_responses_end(&state->answer, &end);
+    ended = tg_responses_end(answer, &end);
 
     tg_buf_init(&whole, TG_RESPONSES_OUTPUT_MAX);
 
     if (state->keep && ended == TG_OK
-        && tg_responses_object(&state->answer, &end, &whole) == TG_OK)
+        && tg_responses_object(answer, &end, &whole) == TG_OK)
     {
-        ngx_http_toolgate_responses_keep(run, tg_buf_get(&whole), "failed");
+        ngx_http_toolgate_responses_keep(run, tg_buf_get(&whole),
+                                         end.cancelled ? "cancelled" : "failed");
     }
 
     tg_buf_free(&whole);

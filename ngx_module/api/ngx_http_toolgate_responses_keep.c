@@ -18,8 +18,6 @@ typedef struct {
 } ngx_http_toolgate_responses_ask_t;
 
 
-static void ngx_http_toolgate_responses_key(ngx_http_toolgate_run_t *run,
-    ngx_str_t *response, ngx_http_toolgate_response_key_t *key);
 static void ngx_http_toolgate_responses_chained(void *data,
     ngx_http_toolgate_response_answer_t *answer);
 static ngx_int_t ngx_http_toolgate_responses_history(
@@ -36,7 +34,7 @@ static tg_str_t ngx_http_toolgate_responses_call_id(
     ngx_http_toolgate_call_t *call);
 
 
-static void
+void
 ngx_http_toolgate_responses_key(ngx_http_toolgate_run_t *run, ngx_str_t *response,
     ngx_http_toolgate_response_key_t *key)
 {
@@ -190,7 +188,10 @@ ngx_http_toolgate_responses_keep(ngx_http_toolgate_run_t *run, tg_str_t object,
     ngx_http_toolgate_responses_key(run, &id, &key);
 
     tg_buf_init(&added, NGX_HTTP_TOOLGATE_RESPONSES_ADDED_MAX);
-    ngx_http_toolgate_responses_added(run, &added);
+
+    if (run->state >= NGX_HTTP_TOOLGATE_RUN_COMPLETED) {
+        ngx_http_toolgate_responses_added(run, &added);
+    }
 
     ngx_memzero(&save, sizeof(save));
     save.object.data = (u_char *) object.data;
@@ -199,18 +200,24 @@ ngx_http_toolgate_responses_keep(ngx_http_toolgate_run_t *run, tg_str_t object,
     save.previous = state->previous;
     save.added.data = (u_char *) added.data;
     save.added.len = added.error == TG_OK ? added.len : 0;
-    save.input = state->input;
+    if (!state->there) {
+        save.input = state->input;
+    }
+
+    save.there = state->there;
     save.answers = tg_responses_answers((tg_str_t) { state->input.len,
                                                      (char *) state->input.data });
 
-    if (state->input.len > NGX_HTTP_TOOLGATE_RESPONSE_SLICE) {
+    if (!state->there && state->input.len > NGX_HTTP_TOOLGATE_RESPONSE_SLICE) {
         save.data = state->data;
         save.size = state->size;
         state->data = NULL;
+        ngx_str_null(&state->input);
     }
 
     ngx_http_toolgate_response_save(run->conf->redis, &key, run->conf->retention,
                                     &save);
+    state->there = 1;
     tg_buf_free(&added);
 }
 

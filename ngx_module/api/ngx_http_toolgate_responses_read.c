@@ -1,6 +1,7 @@
 /*
- * Responses that were kept: shows and deletes one, and lists what its request had as
- * input.
+ * The paths below /v1/responses: finds out what is asked of which response, and asks the
+ * store. Shows and deletes one, and lists what its request had as input; what is asked of
+ * one that may not have ended is in _one.c.
  */
 
 #include "ngx_http_toolgate_responses.h"
@@ -11,14 +12,19 @@
 typedef enum {
     NGX_HTTP_TOOLGATE_RESPONSES_SHOW = 0,
     NGX_HTTP_TOOLGATE_RESPONSES_DELETE,
-    NGX_HTTP_TOOLGATE_RESPONSES_INPUT
+    NGX_HTTP_TOOLGATE_RESPONSES_INPUT,
+    NGX_HTTP_TOOLGATE_RESPONSES_CANCEL,
+    NGX_HTTP_TOOLGATE_RESPONSES_REPLAY
 } ngx_http_toolgate_responses_what_e;
 
 /* A request about one response. */
 typedef struct {
     ngx_http_request_t                *request;
     ngx_http_toolgate_main_conf_t     *conf;
+    ngx_http_toolgate_project_t       *project;
     ngx_http_toolgate_response_key_t   key;
+    ngx_http_toolgate_responses_what_e what;
+    int64_t                            sequence;    /* the last event that is known */
     ngx_uint_t                         limit;
     ngx_str_t                          after;
     unsigned                           newest:1;
@@ -29,6 +35,9 @@ static ngx_int_t ngx_http_toolgate_responses_what(ngx_http_request_t *r,
     ngx_str_t *below, ngx_http_toolgate_responses_what_e *what, ngx_int_t *rc);
 static ngx_int_t ngx_http_toolgate_responses_page(
     ngx_http_toolgate_responses_read_t *read, ngx_http_toolgate_fault_t *fault);
+static ngx_int_t ngx_http_toolgate_responses_stream(
+    ngx_http_toolgate_responses_read_t *read,
+    ngx_http_toolgate_responses_what_e *what, ngx_http_toolgate_fault_t *fault);
 static ngx_int_t ngx_http_toolgate_responses_ask(
     ngx_http_toolgate_responses_read_t *read,
     ngx_http_toolgate_responses_what_e what);
@@ -66,6 +75,7 @@ ngx_http_toolgate_responses_one(ngx_http_request_t *r, ngx_http_toolgate_key_t *
 
     read->request = r;
     read->conf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
+    read->project = key->project;
     read->key.project = key->project->name;
     read->key.response.data = rest->data + 1;
 
@@ -82,7 +92,9 @@ ngx_http_toolgate_responses_one(ngx_http_request_t *r, ngx_http_toolgate_key_t *
 
     if (ngx_http_toolgate_query_account(r, key, &read->key.account, &fault) != NGX_OK
         || (what == NGX_HTTP_TOOLGATE_RESPONSES_INPUT
-            && ngx_http_toolgate_responses_page(read, &fault) != NGX_OK))
+            && ngx_http_toolgate_responses_page(read, &fault) != NGX_OK)
+        || (what == NGX_HTTP_TOOLGATE_RESPONSES_SHOW
+            && ngx_http_toolgate_responses_stream(read, &what, &fault) != NGX_OK))
     {
         return ngx_http_toolgate_reply_error(r, fault.code, fault.message,
                                              fault.param);
@@ -153,8 +165,12 @@ ngx_http_toolgate_responses_what(ngx_http_request_t *r, ngx_str_t *below,
     } else if (below->len == cancel.len
                && ngx_memcmp(below->data, cancel.data, cancel.len) == 0)
     {
-        *rc = ngx_http_toolgate_reply_error(r, "not_implemented", NULL, NULL);
-        return NGX_DECLINED;
+        ngx_str_set(&allow, "POST");
+
+        if (r->method == NGX_HTTP_POST) {
+            *what = NGX_HTTP_TOOLGATE_RESPONSES_CANCEL;
+            return NGX_OK;
+        }
 
     } else {
         *rc = ngx_http_toolgate_reply_error(r, "unknown_url", NULL, NULL);
@@ -196,6 +212,43 @@ ngx_http_toolgate_responses_page(ngx_http_toolgate_responses_read_t *read,
 }
 
 
+/* "stream" and "starting_after" of the URL. */
+static ngx_int_t
+ngx_http_toolgate_responses_stream(ngx_http_toolgate_responses_read_t *read,
+    ngx_http_toolgate_responses_what_e *what, ngx_http_toolgate_fault_t *fault)
+{
+    off_t      after;
+    ngx_str_t  value;
+
+    (void) ngx_http_toolgate_query_argument(read->request, "stream", &value);
+
+    if (value.len != 4 || ngx_memcmp(value.data, "true", 4) != 0) {
+        return NGX_OK;
+    }
+
+    *what = NGX_HTTP_TOOLGATE_RESPONSES_REPLAY;
+    read->sequence = -1;
+
+    if (ngx_http_toolgate_query_argument(read->request, "starting_after", &value)
+        != NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    after = ngx_atoof(value.data, value.len);
+
+    if (after == NGX_ERROR) {
+        return ngx_http_toolgate_fault(fault, "invalid_value", "starting_after",
+                                       "\"starting_after\" is the number of an "
+                                       "event.");
+    }
+
+    read->sequence = after;
+
+    return NGX_OK;
+}
+
+
 static ngx_int_t
 ngx_http_toolgate_responses_ask(ngx_http_toolgate_responses_read_t *read,
     ngx_http_toolgate_responses_what_e what)
@@ -203,6 +256,7 @@ ngx_http_toolgate_responses_ask(ngx_http_toolgate_responses_read_t *read,
     ngx_log_t   *log;
     ngx_pool_t  *pool;
 
+    read->what = what;
     pool = read->request->pool;
     log = read->request->connection->log;
 
@@ -229,21 +283,43 @@ ngx_http_toolgate_responses_ask(ngx_http_toolgate_responses_read_t *read,
 }
 
 
+/* The object is there, whatever is wanted of it. */
 static void
 ngx_http_toolgate_responses_shown(void *data,
     ngx_http_toolgate_response_answer_t *answer)
 {
     ngx_http_toolgate_responses_read_t *read = data;
 
-    ngx_int_t  rc;
+    tg_str_t           object;
+    ngx_connection_t  *c;
 
-    rc = (answer->state == NGX_HTTP_TOOLGATE_RESPONSE_OK)
-         ? ngx_http_toolgate_reply(read->request, NGX_HTTP_OK,
-                                   (tg_str_t) { answer->text.len,
-                                                (char *) answer->text.data })
-         : ngx_http_toolgate_responses_refused(read, answer);
+    if (answer->state != NGX_HTTP_TOOLGATE_RESPONSE_OK) {
+        ngx_http_toolgate_responses_read_end(read,
+                            ngx_http_toolgate_responses_refused(read, answer));
+        return;
+    }
 
-    ngx_http_toolgate_responses_read_end(read, rc);
+    c = read->request->connection;
+    object.data = (char *) answer->text.data;
+    object.len = answer->text.len;
+
+    if (read->what == NGX_HTTP_TOOLGATE_RESPONSES_CANCEL) {
+        ngx_http_toolgate_responses_cancel(read->request, &read->key, object);
+
+    } else if (read->what == NGX_HTTP_TOOLGATE_RESPONSES_REPLAY) {
+        ngx_http_toolgate_responses_replay(read->request, read->project, &read->key,
+                                           object, read->sequence);
+
+    } else if (ngx_http_toolgate_responses_is_live(object)) {
+        ngx_http_toolgate_responses_show_live(read->request, &read->key, object);
+
+    } else {
+        ngx_http_finalize_request(read->request,
+                                  ngx_http_toolgate_reply(read->request, NGX_HTTP_OK,
+                                                          object));
+    }
+
+    ngx_http_run_posted_requests(c);
 }
 
 

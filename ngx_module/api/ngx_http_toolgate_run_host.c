@@ -7,6 +7,7 @@
 #include "ngx_http_toolgate_check.h"
 #include "ngx_http_toolgate_durable.h"
 #include "ngx_http_toolgate_registry.h"
+#include "ngx_http_toolgate_responses.h"
 
 
 /* A run on its way from the store to where it goes on. */
@@ -34,6 +35,7 @@ static ngx_int_t ngx_http_toolgate_host_kept(ngx_http_toolgate_host_t *host,
 static ngx_int_t ngx_http_toolgate_host_body(ngx_http_toolgate_host_t *host,
     ngx_str_t *input);
 static void ngx_http_toolgate_host_checked(ngx_http_toolgate_check_t *c);
+static void ngx_http_toolgate_host_go(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_host_start(ngx_http_toolgate_host_t *host,
     ngx_http_toolgate_check_t *c);
 static void ngx_http_toolgate_host_fail(ngx_http_toolgate_host_t *host,
@@ -380,11 +382,32 @@ ngx_http_toolgate_host_body(ngx_http_toolgate_host_t *host, ngx_str_t *input)
 static void
 ngx_http_toolgate_host_checked(ngx_http_toolgate_check_t *c)
 {
+    ngx_str_t                 *face;
     ngx_http_toolgate_host_t  *host = c->data;
+
+    face = &host->face;
 
     if (c->code == NULL && c->run->agent == NULL) {
         c->code = "model_not_found";
     }
+
+    /* a response has somebody who will ask for it */
+
+    if (c->code == NULL && face->len == sizeof("responses") - 1
+        && ngx_memcmp(face->data, "responses", face->len) == 0)
+    {
+        ngx_http_toolgate_responses_resume(c, ngx_http_toolgate_host_go);
+        return;
+    }
+
+    ngx_http_toolgate_host_go(c);
+}
+
+
+static void
+ngx_http_toolgate_host_go(ngx_http_toolgate_check_t *c)
+{
+    ngx_http_toolgate_host_t  *host = c->data;
 
     if (c->code == NULL && ngx_http_toolgate_host_start(host, c) != NGX_OK
         && c->code == NULL)

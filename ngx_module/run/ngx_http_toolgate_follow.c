@@ -138,17 +138,25 @@ ngx_http_toolgate_follow_read(void *data, ngx_http_toolgate_run_answer_t *answer
         return;
     }
 
-    run->follow_fault = ngx_http_toolgate_follow_fault(answer);
-
-    if (run->follow_fault == NULL
-        && ngx_http_toolgate_restore_result(run, answer) != NGX_OK)
-    {
-        run->follow_fault = "internal_error";
-    }
+    ngx_http_toolgate_follow_result(run, answer);
 
     run->followed = 1;
     ngx_http_toolgate_run_post(run);
     ngx_http_run_posted_requests(c);
+}
+
+
+void
+ngx_http_toolgate_follow_result(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_run_answer_t *document)
+{
+    run->follow_fault = ngx_http_toolgate_follow_fault(document);
+
+    if (run->follow_fault == NULL
+        && ngx_http_toolgate_restore_result(run, document) != NGX_OK)
+    {
+        run->follow_fault = "internal_error";
+    }
 }
 
 

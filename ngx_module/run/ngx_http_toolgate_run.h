@@ -396,6 +396,9 @@ void ngx_http_toolgate_run_follow(ngx_http_toolgate_run_t *run, int64_t after);
 void ngx_http_toolgate_follow(ngx_http_toolgate_run_t *run);
 void ngx_http_toolgate_follow_wake(ngx_http_toolgate_run_t *run);
 void ngx_http_toolgate_follow_end(ngx_http_toolgate_run_t *run);
+/* What a run that is followed has ended with, or why it has no answer. */
+void ngx_http_toolgate_follow_result(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_run_answer_t *document);
 
 /* _restore.c: makes the model's turn again of which a restored round came. */
 ngx_int_t ngx_http_toolgate_restore_turn(ngx_http_toolgate_run_t *run);

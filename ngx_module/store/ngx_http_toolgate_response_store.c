@@ -128,6 +128,7 @@ ngx_http_toolgate_response_save(ngx_toolgate_redis_conf_t *redis,
     u_char                              seconds[NGX_SIZE_T_LEN];
     u_char                              bytes[NGX_SIZE_T_LEN];
     ngx_str_t                           args[NGX_HTTP_TOOLGATE_RESPONSE_ARGS];
+    ngx_uint_t                          n;
     ngx_http_toolgate_response_names_t  names;
 
     ngx_http_toolgate_response_names(redis, key, &names);
@@ -151,25 +152,27 @@ ngx_http_toolgate_response_save(ngx_toolgate_redis_conf_t *redis,
     ngx_str_set(&args[7], "status");
     args[8].data = (u_char *) save->status;
     args[8].len = ngx_strlen(save->status);
-    ngx_str_set(&args[9], "previous");
-    args[10] = save->previous;
-    ngx_str_set(&args[11], "added");
-    args[12] = save->added;
+    ngx_str_set(&args[9], "added");
+    args[10] = save->added;
+    ngx_str_set(&args[11], "previous");
+    args[12] = save->previous;
     ngx_str_set(&args[13], "answers");
     ngx_str_set(&args[14], "0");
+    ngx_str_set(&args[15], "bytes");
+    args[16] = ngx_http_toolgate_response_number(bytes, save->input.len);
 
     if (save->answers) {
         ngx_str_set(&args[14], "1");
     }
 
-    ngx_str_set(&args[15], "bytes");
-    args[16] = ngx_http_toolgate_response_number(bytes, save->input.len);
+    /* of one that is there, only what is new */
+
+    n = save->there ? 11 : NGX_HTTP_TOOLGATE_RESPONSE_ARGS;
 
     if (!ngx_toolgate_redis_up(redis)
         || ngx_toolgate_redis_script(redis, ngx_cycle->log,
                                      &ngx_toolgate_script_response_save, 2,
-                                     NGX_HTTP_TOOLGATE_RESPONSE_ARGS, args,
-                                     ngx_http_toolgate_response_saved, redis)
+                                     n, args, ngx_http_toolgate_response_saved, redis)
            == NULL)
     {
         ngx_http_toolgate_response_told(redis, 0);

@@ -29,7 +29,8 @@ typedef struct {
     ngx_str_t       previous;     /* id of the one before it, or empty */
     ngx_str_t       added;        /* messages of the model, for those that follow */
     unsigned        answers:1;    /* its input begins with the answer to a call */
-    unsigned        there:1;      /* only if it has not been deleted since */
+    unsigned        there:1;      /* it is kept already, unless it was deleted since:
+                                     object, status and added are new */
     /* Of a long input the memory, which the store takes and gives back; input lies in
      * it. Of a short one data is NULL. */
     ngx_str_t       input;

@@ -329,6 +329,70 @@ test_ends(void **state)
 }
 
 
+/* An object that is written down goes on as if it had never stopped. */
+static void
+test_restore(void **state)
+{
+    size_t               index;
+    json_t              *value, *want;
+    seen_t               seen;
+    tg_buf_t             object, echo, again;
+    tg_responses_t       r, other;
+    tg_responses_end_t   live = { .live = "queued" };
+    tg_responses_end_t   end = { .now = 9 };
+    tg_responses_end_t   cancelled = { .cancelled = true };
+
+    (void) state;
+
+    begin(&r, false);
+    tg_responses_text(&r, tg_str("a"));
+    tg_responses_call_begins(&r, tg_str("f"), tg_str("{}"), tg_null_str, &index);
+    tg_responses_call_ended(&r, index, tg_str("o"), tg_null_str);
+
+    tg_buf_init(&object, 1 << 20);
+    tg_buf_init(&echo, 1 << 20);
+    tg_buf_init(&again, 1 << 20);
+    assert_int_equal(tg_responses_object(&r, &live, &object), TG_OK);
+    assert_int_equal(tg_responses_restore(&other, tg_buf_get(&object), &echo, true),
+                     TG_OK);
+    assert_int_equal(tg_responses_object(&other, &live, &again), TG_OK);
+
+    value = object_of(&other, &live);
+    want = object_of(&r, &live);
+    assert_true(json_equal(value, want));
+    assert_true(tg_str_eq(tg_json_get_string(value, "status"), tg_str("queued")));
+    json_decref(value);
+    json_decref(want);
+
+    value = object_of(&other, &cancelled);
+    assert_true(tg_str_eq(tg_json_get_string(value, "status"), tg_str("cancelled")));
+    json_decref(value);
+
+    /* and only what comes after a number is shown */
+    other.after = 3;
+    tg_responses_text(&other, tg_str("b"));
+    tg_responses_end(&other, &end);
+    memset(&seen, 0, sizeof(seen));
+    assert_non_null(memmem(other.out.data, other.out.len, "\"sequence_number\":4", 19));
+    assert_null(memmem(other.out.data, other.out.len, "\"sequence_number\":3", 19));
+
+    value = object_of(&other, &end);
+    assert_int_equal(json_array_size(json_object_get(value, "output")), 3);
+    json_decref(value);
+
+    tg_responses_free(&r);
+    tg_responses_free(&other);
+    tg_buf_reset(&echo);
+    assert_int_equal(tg_responses_restore(&other, tg_str("{}"), &echo, true),
+                     TG_E_SYNTAX);
+    assert_int_equal(tg_responses_restore(&other, tg_str("3"), &echo, true),
+                     TG_E_SYNTAX);
+    tg_buf_free(&object);
+    tg_buf_free(&echo);
+    tg_buf_free(&again);
+}
+
+
 /* The bound of items, and no end that could be taken for a whole answer. */
 static void
 test_bounds(void **state)
@@ -359,6 +423,7 @@ main(void)
         cmocka_unit_test(test_server_calls),
         cmocka_unit_test(test_approval),
         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_restore),
         cmocka_unit_test(test_bounds)
     };
 
