@@ -5,7 +5,8 @@
 --
 -- ARGV: [1] what for: "intent" (before a side effect), "outcome" (after it),
 -- "checkpoint", "events", "renew", "pause" or "end"; [2] who drives it, [3] for how
--- many ms from now, [4] for how many seconds a run is kept, [5] the status of a
+-- many ms from now (a pause: how long it waits, 0 when a field says until when),
+-- [4] for how many seconds a run is kept, [5] the status of a
 -- pause or an end, [6] how many seconds an ended invocation is remembered, [7] how
 -- many events a run may have, [8] how many arguments of fields follow, then those
 -- (names and values), then events: each its type, and its members as JSON that
@@ -63,10 +64,16 @@ if #ARGV >= first then
     redis.call('EXPIRE', KEYS[2], ARGV[4])
 end
 
+local later = string.format('%d', tonumber(time[1]) * 1000
+    + math.floor(tonumber(time[2]) / 1000) + tonumber(ARGV[3]))
+
 if not ending and not pausing then
-    redis.call('HSET', KEYS[1], 'lease', string.format('%d', tonumber(time[1]) * 1000
-        + math.floor(tonumber(time[2]) / 1000) + tonumber(ARGV[3])))
+    redis.call('HSET', KEYS[1], 'lease', later)
     return 'ok'
+end
+
+if pausing and ARGV[3] ~= '0' then
+    redis.call('HSET', KEYS[1], 'waits_until', later)
 end
 
 redis.call('HSET', KEYS[1], 'status', ARGV[5], 'lease', 0)

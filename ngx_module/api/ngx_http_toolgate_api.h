@@ -150,6 +150,10 @@ typedef void (*ngx_http_toolgate_run_ref_pt)(ngx_http_request_t *r,
  */
 ngx_int_t ngx_http_toolgate_run_ref(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_http_toolgate_run_ref_pt done);
+/* The same in an account that is known; a body that was read before stays. */
+ngx_int_t ngx_http_toolgate_run_ref_in(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *account,
+    ngx_http_toolgate_run_ref_pt done);
 
 /* The endpoints. */
 ngx_int_t ngx_http_toolgate_runs(ngx_http_request_t *r,
@@ -169,6 +173,8 @@ ngx_int_t ngx_http_toolgate_models(ngx_http_request_t *r,
 ngx_int_t ngx_http_toolgate_run_steps(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_sessions_api(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_run_submit_api(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_approvals_api(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);

@@ -5,6 +5,7 @@
 
 #include "ngx_http_toolgate_api.h"
 #include "ngx_http_toolgate_approvals.h"
+#include "ngx_http_toolgate_run.h"
 
 #include "tg_approval.h"
 
@@ -12,13 +13,21 @@
 #define NGX_HTTP_TOOLGATE_DECISION_BODY_MAX  (64 * 1024)
 
 
+/* A request for one approval. */
+typedef struct {
+    ngx_http_request_t            *request;
+    ngx_http_toolgate_run_key_t    whose;
+} ngx_http_toolgate_approval_request_t;
+
+
 static ngx_int_t ngx_http_toolgate_approval_query(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_http_toolgate_run_key_t *whose,
     ngx_http_toolgate_fault_t *fault);
 static ngx_int_t ngx_http_toolgate_approval_pending(ngx_http_request_t *r,
     ngx_http_toolgate_run_key_t *whose);
-static ngx_int_t ngx_http_toolgate_approval_show(ngx_http_request_t *r,
-    ngx_http_toolgate_run_key_t *whose, ngx_str_t *id);
+static ngx_int_t ngx_http_toolgate_approval_one(ngx_http_request_t *r,
+    ngx_http_toolgate_run_key_t *whose, ngx_str_t *id, const char *decision,
+    tg_str_t reason);
 static void ngx_http_toolgate_approval_body(ngx_http_request_t *r,
     ngx_http_toolgate_body_t *body);
 static ngx_int_t ngx_http_toolgate_approval_decision(ngx_http_request_t *r,
@@ -66,7 +75,7 @@ ngx_http_toolgate_approvals_api(ngx_http_request_t *r, ngx_http_toolgate_key_t *
     } else {
         id.data = r->uri.data + sizeof("/v1/approvals/") - 1;
         id.len = r->uri.data + r->uri.len - id.data;
-        rc = ngx_http_toolgate_approval_show(r, &whose, &id);
+        rc = ngx_http_toolgate_approval_one(r, &whose, &id, "", tg_null_str);
     }
 
     if (rc == NGX_AGAIN) {
@@ -149,10 +158,12 @@ ngx_http_toolgate_approval_pending(ngx_http_request_t *r,
 
 /* NGX_AGAIN: an answer follows. */
 static ngx_int_t
-ngx_http_toolgate_approval_show(ngx_http_request_t *r,
-    ngx_http_toolgate_run_key_t *whose, ngx_str_t *id)
+ngx_http_toolgate_approval_one(ngx_http_request_t *r,
+    ngx_http_toolgate_run_key_t *whose, ngx_str_t *id, const char *decision,
+    tg_str_t reason)
 {
-    ngx_http_toolgate_main_conf_t  *tmcf;
+    ngx_http_toolgate_main_conf_t         *tmcf;
+    ngx_http_toolgate_approval_request_t  *one;
 
     if (!tg_id_valid("appr_", (tg_str_t) { id->len, (char *) id->data })) {
         return ngx_http_toolgate_reply_error(r, "not_found", NULL, NULL);
@@ -160,10 +171,24 @@ ngx_http_toolgate_approval_show(ngx_http_request_t *r,
 
     tmcf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
 
-    if (ngx_http_toolgate_approvals_decide(r->pool, r->connection->log, tmcf->redis,
-                                           whose, id, "", tg_null_str,
-                                           ngx_http_toolgate_approval_answer, r)
-        != NGX_OK)
+    if (tmcf->redis == NULL || !ngx_toolgate_redis_up(tmcf->redis)) {
+        return ngx_http_toolgate_reply_error(r, "store_unavailable", NULL, NULL);
+    }
+
+    one = ngx_palloc(r->pool, sizeof(ngx_http_toolgate_approval_request_t));
+
+    if (one) {
+        one->request = r;
+        one->whose = *whose;
+    }
+
+    if (one == NULL
+        || ngx_http_toolgate_approvals_decide(r->pool, r->connection->log,
+                                              tmcf->redis, whose, id, decision,
+                                              reason,
+                                              ngx_http_toolgate_approval_answer,
+                                              one)
+           != NGX_OK)
     {
         return ngx_http_toolgate_reply_error(r, "internal_error", NULL, NULL);
     }
@@ -210,7 +235,6 @@ ngx_http_toolgate_approval_decision(ngx_http_request_t *r,
     tg_approval_decision_t          decision;
     ngx_http_toolgate_fault_t       fault;
     ngx_http_toolgate_run_key_t     whose;
-    ngx_http_toolgate_main_conf_t  *tmcf;
 
     if (!tg_approval_decide(fields, &decision, &wrong)) {
         return ngx_http_toolgate_reply_error(r, wrong.code, wrong.message,
@@ -232,28 +256,10 @@ ngx_http_toolgate_approval_decision(ngx_http_request_t *r,
     id.data = r->uri.data + sizeof("/v1/approvals/") - 1;
     id.len = r->uri.data + r->uri.len - id.data;
 
-    if (!tg_id_valid("appr_", (tg_str_t) { id.len, (char *) id.data })) {
-        return ngx_http_toolgate_reply_error(r, "not_found", NULL, NULL);
-    }
-
-    tmcf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
-
-    if (tmcf->redis == NULL || !ngx_toolgate_redis_up(tmcf->redis)) {
-        return ngx_http_toolgate_reply_error(r, "store_unavailable", NULL, NULL);
-    }
-
-    if (ngx_http_toolgate_approvals_decide(r->pool, r->connection->log, tmcf->redis,
-                                           &whose, &id,
-                                           decision.approved ? "approved"
-                                                             : "rejected",
-                                           decision.reason,
-                                           ngx_http_toolgate_approval_answer, r)
-        != NGX_OK)
-    {
-        return ngx_http_toolgate_reply_error(r, "internal_error", NULL, NULL);
-    }
-
-    return NGX_AGAIN;
+    return ngx_http_toolgate_approval_one(r, &whose, &id,
+                                          decision.approved ? "approved"
+                                                            : "rejected",
+                                          decision.reason);
 }
 
 
@@ -261,9 +267,20 @@ static void
 ngx_http_toolgate_approval_answer(void *data,
     ngx_http_toolgate_approval_answer_t *answer)
 {
-    tg_buf_t             out;
-    ngx_int_t            rc;
-    ngx_http_request_t  *r = data;
+    ngx_http_toolgate_approval_request_t *one = data;
+
+    tg_buf_t                        out;
+    ngx_int_t                       rc;
+    ngx_http_request_t             *r;
+    ngx_http_toolgate_main_conf_t  *tmcf;
+
+    r = one->request;
+
+    if (answer->go_on) {
+        tmcf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
+        one->whose.run = answer->run;
+        ngx_http_toolgate_run_kick(tmcf, &one->whose);
+    }
 
     switch (answer->state) {
 

@@ -47,6 +47,21 @@ ngx_http_toolgate_chat_start(ngx_http_toolgate_check_t *c)
         return;
     }
 
+    if (!c->run->relay) {
+        switch (ngx_http_toolgate_chat_continue(c)) {
+
+        case NGX_OK:
+            return;
+
+        case NGX_ERROR:
+            ngx_http_toolgate_check_refuse(c);
+            return;
+
+        default:
+            break;
+        }
+    }
+
     ngx_http_toolgate_check_prompt(c);
     ngx_http_toolgate_run_start(c->run);
 }

@@ -9,6 +9,7 @@
 
 #define NGX_HTTP_TOOLGATE_CHAT_TEXT_MAX   TG_DELTA_MAX_CONTENT
 #define NGX_HTTP_TOOLGATE_CHAT_CHUNK_MAX  (32 * 1024 * 1024)
+#define NGX_HTTP_TOOLGATE_CHAT_WAITS_MAX  (16 * 1024)
 
 typedef struct {
     tg_buf_t   head;          /* the part that every chunk begins with */
@@ -30,6 +31,7 @@ static ngx_int_t ngx_http_toolgate_chat_delta(ngx_http_toolgate_run_t *run,
     const char *field, tg_str_t text);
 static ngx_int_t ngx_http_toolgate_chat_ping(ngx_http_toolgate_run_t *run);
 static ngx_int_t ngx_http_toolgate_chat_finish(ngx_http_toolgate_run_t *run);
+static ngx_int_t ngx_http_toolgate_chat_waits(ngx_http_toolgate_run_t *run);
 static ngx_int_t ngx_http_toolgate_chat_finish_stream(
     ngx_http_toolgate_run_t *run);
 static ngx_int_t ngx_http_toolgate_chat_finish_whole(
@@ -56,6 +58,7 @@ const ngx_http_toolgate_face_t  ngx_http_toolgate_chat_face = {
     .ping = ngx_http_toolgate_chat_ping,
     .finish = ngx_http_toolgate_chat_finish,
     .fail = ngx_http_toolgate_chat_fail,
+    .waits = 1,
     .name = "chat"
 };
 
@@ -234,10 +237,53 @@ ngx_http_toolgate_chat_finish(ngx_http_toolgate_run_t *run)
 {
     ngx_int_t  rc;
 
+    if (ngx_http_toolgate_chat_waits(run) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     rc = run->prompt.stream ? ngx_http_toolgate_chat_finish_stream(run)
                             : ngx_http_toolgate_chat_finish_whole(run);
 
     ngx_http_toolgate_writer_end(&run->writer);
+
+    return rc;
+}
+
+
+/* Says in words that the run waits for a person, for those who see nothing else. */
+static ngx_int_t
+ngx_http_toolgate_chat_waits(ngx_http_toolgate_run_t *run)
+{
+    json_t           *required, *approval;
+    size_t            i;
+    tg_buf_t          text;
+    ngx_int_t         rc;
+    tg_json_error_t   ignored;
+
+    if (run->required.len == 0 || ngx_strcmp(run->finish_reason, "stop") != 0) {
+        return NGX_OK;
+    }
+
+    required = tg_json_load((tg_str_t) { run->required.len,
+                                         (char *) run->required.data }, &ignored);
+    tg_buf_init(&text, NGX_HTTP_TOOLGATE_CHAT_WAITS_MAX);
+
+    if (run->any_text) {
+        tg_buf_cstr(&text, "\n\n");
+    }
+
+    tg_buf_cstr(&text, "This has to be approved before it goes on:");
+
+    json_array_foreach(json_object_get(required, "approvals"), i, approval) {
+        tg_buf_printf(&text, "\n- %s (approval %s)",
+                      json_string_value(json_object_get(approval, "tool_name")),
+                      json_string_value(json_object_get(approval, "id")));
+    }
+
+    rc = text.error == TG_OK ? run->face->text(run, tg_buf_get(&text)) : NGX_ERROR;
+
+    tg_buf_free(&text);
+    json_decref(required);
 
     return rc;
 }
@@ -364,7 +410,7 @@ ngx_http_toolgate_chat_calls(ngx_http_toolgate_run_t *run, tg_buf_t *out,
     for (i = 0; i < run->call_count; i++) {
         call = &run->calls[i];
 
-        if (!call->caller_owned || call->code) {
+        if (!ngx_http_toolgate_call_handed_out(call)) {
             continue;
         }
 
@@ -422,8 +468,9 @@ ngx_http_toolgate_chat_steps(ngx_http_toolgate_run_t *run, tg_buf_t *out)
     ngx_uint_t                 i;
     ngx_http_toolgate_step_t  *step;
 
-    tg_buf_printf(out, "\"toolgate\":{\"run\":\"%s\",\"status\":\"completed\","
-                       "\"steps\":[", run->id);
+    tg_buf_printf(out, "\"toolgate\":{\"run\":\"%s\",\"status\":\"%s\","
+                       "\"steps\":[", run->id,
+                  run->required.len ? "requires_action" : "completed");
 
     step = run->steps.elts;
 
@@ -441,7 +488,17 @@ ngx_http_toolgate_chat_steps(ngx_http_toolgate_run_t *run, tg_buf_t *out)
         }
     }
 
-    tg_buf_cstr(out, "],\"required_action\":null}");
+    tg_buf_cstr(out, "],\"required_action\":");
+
+    if (run->required.len) {
+        tg_buf_str(out, (tg_str_t) { run->required.len,
+                                     (char *) run->required.data });
+
+    } else {
+        tg_buf_cstr(out, "null");
+    }
+
+    tg_buf_char(out, '}');
 }
 
 

@@ -111,6 +111,7 @@ ngx_http_toolgate_check_kept(ngx_http_request_t *r, ngx_http_toolgate_body_t *bo
     c->run->end_user = json_incref(kept->end_user);
     c->run->prompt.account = kept->account;
     c->run->prompt.invocation = kept->invocation;
+    c->run->approval_mode = kept->approval_mode;
 
     rc = ngx_http_toolgate_check_name(c);
 

@@ -47,6 +47,7 @@ typedef struct {
     ngx_str_t                        agent;         /* id@version */
     ngx_str_t                        invocation;    /* or empty */
     json_t                          *end_user;      /* or NULL */
+    tg_approval_mode_e               approval_mode; /* at least */
 } ngx_http_toolgate_kept_t;
 
 /* The same for such a request: who calls is not asked again. done is called on a

@@ -64,7 +64,7 @@ static ngx_int_t
 ngx_http_toolgate_check_offered(ngx_http_toolgate_check_t *c)
 {
     bool                         enabled;
-    ngx_uint_t                   i;
+    ngx_uint_t                   i, client;
     tg_policy_segment_t          segment;
     ngx_http_toolgate_agent_t   *agent;
     ngx_http_toolgate_grant_t   *grant, **slot;
@@ -83,10 +83,15 @@ ngx_http_toolgate_check_offered(ngx_http_toolgate_check_t *c)
     segment.verified_user = (c->run->end_user != NULL);
     segment.allow_anonymous_actions = agent->allow_anonymous_actions;
 
+    /* what the caller's app is to run waits for it in the store */
+
+    client = c->run->prompt.store && c->run->conf->redis
+             && c->run->conf->run_host.len && c->run->face->waits;
+
     grant = agent->grants.elts;
 
     for (i = 0; i < agent->grants.nelts; i++) {
-        if (grant[i].tool->kind == NGX_HTTP_TOOLGATE_TOOL_CLIENT
+        if ((grant[i].tool->kind == NGX_HTTP_TOOLGATE_TOOL_CLIENT && !client)
             || !ngx_http_toolgate_tool_switch(c->run->project, grant[i].tool)
             || !tg_policy_offered(&segment, grant[i].tool->effect))
         {
@@ -126,7 +131,8 @@ ngx_http_toolgate_check_metadata(ngx_http_toolgate_check_t *c)
 }
 
 
-/* The strictest of server, agent and request holds. */
+/* The strictest of server, agent and request holds; a run that goes on elsewhere has
+ * what held when it began. */
 static ngx_int_t
 ngx_http_toolgate_check_approval(ngx_http_toolgate_check_t *c, json_t *own)
 {
@@ -136,8 +142,9 @@ ngx_http_toolgate_check_approval(ngx_http_toolgate_check_t *c, json_t *own)
     ngx_http_toolgate_run_t  *run;
 
     run = c->run;
-    run->approval_mode = ngx_max((tg_approval_mode_e) run->location->approval_mode,
-                                 run->agent->approval_mode);
+    run->approval_mode = ngx_max(run->approval_mode, run->agent->approval_mode);
+    run->approval_mode = ngx_max(run->approval_mode,
+                                 (tg_approval_mode_e) run->location->approval_mode);
 
     if (own && !json_is_object(own)) {
         return ngx_http_toolgate_check_fault(c, "invalid_type",

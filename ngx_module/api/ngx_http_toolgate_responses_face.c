@@ -320,7 +320,7 @@ ngx_http_toolgate_responses_handed(ngx_http_toolgate_run_t *run)
     for (i = 0; rc == TG_OK && i < run->call_count; i++) {
         call = &run->calls[i];
 
-        if (call->caller_owned && call->code == NULL) {
+        if (ngx_http_toolgate_call_handed_out(call)) {
             rc = tg_responses_function_call(answer, tg_str_of(call->id),
                              ngx_http_toolgate_responses_str(&call->name),
                              ngx_http_toolgate_responses_str(&call->arguments));

@@ -90,8 +90,8 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     { ngx_string("/v1/runs/*/cancel"), 0, NGX_HTTP_POST, "POST",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_run_cancel },
 
-    ngx_http_toolgate_later("/v1/runs/*/submit_tool_outputs",
-                            NGX_HTTP_TOOLGATE_SCOPE_RUN),
+    { ngx_string("/v1/runs/*/submit_tool_outputs"), 0, NGX_HTTP_POST, "POST",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_run_submit_api },
 
     { ngx_string("/v1/runs/*/steps"), 0, NGX_HTTP_GET, "GET",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_run_steps },

@@ -50,8 +50,21 @@ ngx_http_toolgate_run_object(ngx_http_toolgate_run_answer_t *document,
         ngx_http_toolgate_run_answer_field(document, "created"));
     ngx_http_toolgate_run_object_time(out, "completed_at",
         ngx_http_toolgate_run_answer_field(document, "ended"));
-    ngx_http_toolgate_run_object_json(out, "required_action",
-        ngx_http_toolgate_run_answer_field(document, "required_action"), "null");
+
+    /* a run that has ended waits for nothing, whatever it waited for */
+
+    text = ngx_http_toolgate_run_answer_field(document, "status");
+
+    if (text.len == sizeof("requires_action") - 1
+        && ngx_memcmp(text.data, "requires_action", text.len) == 0)
+    {
+        text = ngx_http_toolgate_run_answer_field(document, "required_action");
+
+    } else {
+        ngx_str_null(&text);
+    }
+
+    ngx_http_toolgate_run_object_json(out, "required_action", text, "null");
     ngx_http_toolgate_run_object_output(out, result);
     ngx_http_toolgate_run_object_error(out,
         ngx_http_toolgate_run_answer_field(document, "error"));

@@ -21,10 +21,25 @@ ngx_int_t
 ngx_http_toolgate_run_ref(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     ngx_http_toolgate_run_ref_pt done)
 {
+    ngx_str_t                   account;
+    ngx_http_toolgate_fault_t   fault;
+
+    if (ngx_http_toolgate_query_account(r, key, &account, &fault) != NGX_OK) {
+        return ngx_http_toolgate_reply_error(r, fault.code, fault.message,
+                                             fault.param);
+    }
+
+    return ngx_http_toolgate_run_ref_in(r, key, &account, done);
+}
+
+
+ngx_int_t
+ngx_http_toolgate_run_ref_in(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
+    ngx_str_t *account, ngx_http_toolgate_run_ref_pt done)
+{
     u_char                         *p, *last;
     tg_str_t                        name;
     ngx_int_t                       rc;
-    ngx_http_toolgate_fault_t       fault;
     ngx_http_toolgate_run_ref_t    *ref;
     ngx_http_toolgate_main_conf_t  *tmcf;
 
@@ -36,13 +51,7 @@ ngx_http_toolgate_run_ref(ngx_http_request_t *r, ngx_http_toolgate_key_t *key,
     ref->request = r;
     ref->done = done;
     ref->key.project = key->project->name;
-
-    if (ngx_http_toolgate_query_account(r, key, &ref->key.account, &fault)
-        != NGX_OK)
-    {
-        return ngx_http_toolgate_reply_error(r, fault.code, fault.message,
-                                             fault.param);
-    }
+    ref->key.account = *account;
 
     /* the router has seen that something stands there */
 

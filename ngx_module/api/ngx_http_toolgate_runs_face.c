@@ -34,6 +34,7 @@ const ngx_http_toolgate_face_t  ngx_http_toolgate_runs_face = {
     .ping = ngx_http_toolgate_runs_ping,
     .finish = ngx_http_toolgate_runs_finish,
     .fail = ngx_http_toolgate_runs_fail,
+    .waits = 1,
     .name = "runs",
     .event = ngx_http_toolgate_runs_event,
     .document = ngx_http_toolgate_runs_document

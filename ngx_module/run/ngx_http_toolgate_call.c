@@ -5,12 +5,11 @@
  */
 
 #include "ngx_http_toolgate_run.h"
+#include "ngx_http_toolgate_approvals.h"
 #include "ngx_http_toolgate_registry.h"
 
 
 static void ngx_http_toolgate_call_facts(ngx_http_toolgate_call_t *call);
-static ngx_http_toolgate_call_t *ngx_http_toolgate_call_twin(
-    ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call);
 static ngx_uint_t ngx_http_toolgate_call_known(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call);
@@ -19,6 +18,11 @@ static void ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job);
 static void ngx_http_toolgate_call_refuse(ngx_http_toolgate_call_t *call,
     const char *code);
 static void ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_go(ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_gate(ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_unapproved(ngx_http_toolgate_call_t *call,
+    const char *code);
+static ngx_str_t ngx_http_toolgate_call_done_result(ngx_http_toolgate_call_t *call);
 
 
 void
@@ -88,26 +92,103 @@ ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call)
         }
 
         if (ngx_http_toolgate_call_gated(call)) {
-            call->verdict.allowed = false;
-            call->verdict.code = "approval_unavailable";
-            ngx_http_toolgate_call_refuse(call, "approval_unavailable");
+            ngx_http_toolgate_call_gate(call);
             return;
         }
 
-        if (call->run->durable && call->tool->effect != TG_EFFECT_READ) {
-            call->state = NGX_HTTP_TOOLGATE_CALL_RECORDING;
-            ngx_http_toolgate_durable_record(call->run);
-            return;
-        }
-
-        call->state = NGX_HTTP_TOOLGATE_CALL_RUNNING;
-        ngx_http_toolgate_call_run(call);
+        ngx_http_toolgate_call_go(call);
         return;
 
+    case NGX_HTTP_TOOLGATE_CALL_ASKING:
+    case NGX_HTTP_TOOLGATE_CALL_HELD:
     case NGX_HTTP_TOOLGATE_CALL_RECORDING:
     case NGX_HTTP_TOOLGATE_CALL_RUNNING:
     case NGX_HTTP_TOOLGATE_CALL_ENDED:
         return;
+    }
+}
+
+
+/* Nothing stands in its way any more. */
+static void
+ngx_http_toolgate_call_go(ngx_http_toolgate_call_t *call)
+{
+    if (call->tool->kind == NGX_HTTP_TOOLGATE_TOOL_CLIENT) {
+        call->state = NGX_HTTP_TOOLGATE_CALL_HELD;
+        ngx_http_toolgate_calls_settle(call->run);
+        return;
+    }
+
+    if (call->run->durable && call->tool->effect != TG_EFFECT_READ) {
+        call->state = NGX_HTTP_TOOLGATE_CALL_RECORDING;
+        ngx_http_toolgate_durable_record(call->run);
+        return;
+    }
+
+    call->state = NGX_HTTP_TOOLGATE_CALL_RUNNING;
+    ngx_http_toolgate_call_run(call);
+}
+
+
+static void
+ngx_http_toolgate_call_gate(ngx_http_toolgate_call_t *call)
+{
+    /* what is too much to be shown cannot be judged either */
+
+    if (!ngx_http_toolgate_run_can_wait(call->run)
+        || call->canonical.len > NGX_HTTP_TOOLGATE_APPROVAL_BYTES_MAX)
+    {
+        ngx_http_toolgate_call_unapproved(call, "approval_unavailable");
+        return;
+    }
+
+    call->state = NGX_HTTP_TOOLGATE_CALL_ASKING;
+    ngx_http_toolgate_gate_ask(call->run);
+}
+
+
+static void
+ngx_http_toolgate_call_unapproved(ngx_http_toolgate_call_t *call, const char *code)
+{
+    call->verdict.allowed = false;
+    call->verdict.code = code;
+    ngx_http_toolgate_call_refuse(call, code);
+}
+
+
+void
+ngx_http_toolgate_call_asked(ngx_http_toolgate_call_t *call, ngx_str_t *status,
+    ngx_str_t *reason)
+{
+    tg_str_t  word;
+
+    word.data = (char *) status->data;
+    word.len = status->len;
+
+    if (tg_str_eq(word, tg_str("pending"))) {
+        call->state = NGX_HTTP_TOOLGATE_CALL_HELD;
+        ngx_http_toolgate_calls_settle(call->run);
+
+    } else if (tg_str_eq(word, tg_str("used"))) {
+        call->approved = 1;
+        ngx_http_toolgate_call_go(call);
+
+    } else if (tg_str_eq(word, tg_str("rejected"))) {
+        call->verdict.allowed = false;
+        call->verdict.code = "approval_rejected";
+        call->code = "approval_rejected";
+
+        if (tg_approval_rejection((tg_str_t) { reason->len, (char *) reason->data },
+                                  &call->job.result) != TG_OK)
+        {
+            call->run->out_of_memory = 1;
+        }
+
+        ngx_http_toolgate_call_end(call);
+
+    } else {
+        ngx_http_toolgate_call_unapproved(call, word.len ? "approval_unavailable"
+                                                         : "store_unavailable");
     }
 }
 
@@ -136,6 +217,7 @@ ngx_http_toolgate_call_known(ngx_http_toolgate_call_t *call)
     switch (ngx_http_toolgate_restore_call(call)) {
 
     case NGX_OK:
+        call->answered = 1;
         ngx_http_toolgate_call_done(call);
         ngx_http_toolgate_call_end(call);
         return 1;
@@ -180,14 +262,14 @@ ngx_http_toolgate_call_facts(ngx_http_toolgate_call_t *call)
     if (call->tool) {
         facts->requires_verified_user = call->tool->requires_verified_user;
         facts->effect = call->tool->effect;
-        facts->limit = (call->tool->kind == NGX_HTTP_TOOLGATE_TOOL_HTTP)
-                       ? TG_LIMIT_UNKNOWN : TG_LIMIT_NOT_COUNTED;
+        facts->limit = (call->tool->kind != NGX_HTTP_TOOLGATE_TOOL_HTTP)
+                       ? TG_LIMIT_NOT_COUNTED
+                       : call->counted ? TG_LIMIT_PASSED : TG_LIMIT_UNKNOWN;
     }
 }
 
 
-/* An earlier call of the round that is the same and has not ended. */
-static ngx_http_toolgate_call_t *
+ngx_http_toolgate_call_t *
 ngx_http_toolgate_call_twin(ngx_http_toolgate_call_t *call)
 {
     ngx_uint_t                 i;
@@ -316,7 +398,7 @@ ngx_http_toolgate_call_done(ngx_http_toolgate_call_t *call)
     run = call->run;
     unknown = (call->code && ngx_strcmp(call->code, "outcome_unknown") == 0);
 
-    if (call->tool == NULL || (call->code && !unknown)) {
+    if (call->tool == NULL || call->told || (call->code && !unknown)) {
         return;
     }
 
@@ -326,13 +408,46 @@ ngx_http_toolgate_call_done(ngx_http_toolgate_call_t *call)
         done->unknown = unknown;
         done->tool = call->tool;
         done->canonical = call->canonical;
-        done->result = ngx_http_toolgate_copy(run->request->pool,
-                                              tg_buf_get(&call->job.result));
+        done->result = ngx_http_toolgate_call_done_result(call);
     }
 
     if (done == NULL || done->result.data == NULL) {
         run->out_of_memory = 1;
     }
+}
+
+
+/* As JSON: what an app has sent may be any text. */
+static ngx_str_t
+ngx_http_toolgate_call_done_result(ngx_http_toolgate_call_t *call)
+{
+    json_t           *value;
+    tg_buf_t          text;
+    tg_str_t          result;
+    ngx_str_t         copy;
+    ngx_pool_t       *pool;
+    tg_json_error_t   ignored;
+
+    pool = call->run->request->pool;
+    result = tg_buf_get(&call->job.result);
+
+    if (call->tool->kind != NGX_HTTP_TOOLGATE_TOOL_CLIENT) {
+        return ngx_http_toolgate_copy(pool, result);
+    }
+
+    value = tg_json_load(result, &ignored);
+
+    if (value) {
+        json_decref(value);
+        return ngx_http_toolgate_copy(pool, result);
+    }
+
+    tg_buf_init(&text, 6 * NGX_HTTP_TOOLGATE_RESULT_MAX);
+    tg_buf_json_string(&text, result);
+    copy = ngx_http_toolgate_copy(pool, tg_buf_get(&text));
+    tg_buf_free(&text);
+
+    return copy;
 }
 
 
@@ -411,7 +526,7 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
     call->ended = ngx_current_msec;
     run->calls_open--;
 
-    if (!call->caller_owned || call->code) {
+    if ((!call->caller_owned || call->code) && !call->told) {
         ngx_http_toolgate_durable_call_ended(call);
     }
 
@@ -428,11 +543,11 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
                   call->tool ? &call->tool->name : &none,
                   call->code ? call->code : "ok");
 
-    if (!call->caller_owned || call->code) {
+    if ((!call->caller_owned || call->code) && !call->told) {
         ngx_http_toolgate_call_step(run, call->step, &call->name, call->code);
     }
 
-    if (!call->caller_owned && run->face->call_ended) {
+    if (!call->caller_owned && !call->told && run->face->call_ended) {
         if (run->face->call_ended(run, call) != NGX_OK) {
             run->out_of_memory = 1;
         }
@@ -449,10 +564,7 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
         }
     }
 
-    if (run->calls_open == 0 || run->out_of_memory) {
-        run->calls_ended = 1;
-        ngx_http_toolgate_run_post(run);
-    }
+    ngx_http_toolgate_calls_settle(run);
 }
 
 

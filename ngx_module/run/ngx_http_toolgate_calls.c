@@ -62,7 +62,7 @@ ngx_http_toolgate_calls_start(ngx_http_toolgate_run_t *run)
     }
 
     for (i = 0; run->face->call_begins && i < n; i++) {
-        if (!calls[i].caller_owned
+        if (!calls[i].caller_owned && !calls[i].told
             && run->face->call_begins(run, &calls[i]) != NGX_OK)
         {
             return NGX_ERROR;
@@ -81,9 +81,43 @@ ngx_http_toolgate_calls_start(ngx_http_toolgate_run_t *run)
 
     if (run->durable) {
         ngx_http_toolgate_durable_record(run);
+        ngx_http_toolgate_gate_ask(run);
     }
 
+    ngx_http_toolgate_calls_settle(run);
+
     return run->out_of_memory ? NGX_ERROR : NGX_OK;
+}
+
+
+/* One that waits for its twin does so for one that is held, when no other is left;
+ * one whose twin has ended is about to go on. */
+void
+ngx_http_toolgate_calls_settle(ngx_http_toolgate_run_t *run)
+{
+    ngx_uint_t                 i;
+    ngx_http_toolgate_call_t  *call;
+
+    for (i = 0; i < run->call_count && !run->out_of_memory; i++) {
+        call = &run->calls[i];
+
+        if (call->state != NGX_HTTP_TOOLGATE_CALL_ENDED
+            && call->state != NGX_HTTP_TOOLGATE_CALL_HELD
+            && (call->state != NGX_HTTP_TOOLGATE_CALL_WAITING
+                || ngx_http_toolgate_call_twin(call) == NULL))
+        {
+            return;
+        }
+    }
+
+    if (run->state != NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS
+        && run->state != NGX_HTTP_TOOLGATE_RUN_ENDING)
+    {
+        return;
+    }
+
+    run->calls_ended = 1;
+    ngx_http_toolgate_run_post(run);
 }
 
 
@@ -207,8 +241,11 @@ ngx_http_toolgate_call_model_id(ngx_http_toolgate_run_t *run,
         }
     }
 
-    if (id.len == 0 || i < run->used_ids.nelts
-        || ngx_http_toolgate_call_id_in_session(run, id))
+    /* a round that was under way elsewhere has its ids already */
+
+    if (run->restored_round == NULL
+        && (id.len == 0 || i < run->used_ids.nelts
+            || ngx_http_toolgate_call_id_in_session(run, id)))
     {
         id = tg_str_of(call->id);
     }

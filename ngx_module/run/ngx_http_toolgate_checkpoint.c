@@ -10,6 +10,8 @@
 static void ngx_http_toolgate_checkpoint_string(tg_buf_t *out, ngx_str_t text);
 static void ngx_http_toolgate_checkpoint_usage(ngx_http_toolgate_run_t *run,
     tg_buf_t *out);
+static void ngx_http_toolgate_checkpoint_held(ngx_http_toolgate_call_t *call,
+    tg_buf_t *out);
 static void ngx_http_toolgate_checkpoint_steps(ngx_http_toolgate_run_t *run,
     tg_buf_t *out);
 
@@ -147,10 +149,32 @@ ngx_http_toolgate_checkpoint_round(ngx_http_toolgate_run_t *run, tg_buf_t *out)
         ngx_http_toolgate_checkpoint_string(out, call->name);
         tg_buf_cstr(out, ",\"arguments\":");
         ngx_http_toolgate_checkpoint_string(out, call->arguments);
+
+        if (run->state == NGX_HTTP_TOOLGATE_RUN_PAUSING) {
+            ngx_http_toolgate_checkpoint_held(call, out);
+        }
+
         tg_buf_char(out, '}');
     }
 
     tg_buf_cstr(out, "]}");
+}
+
+
+/* Of a round that waits: what has ended is not done or told again. */
+static void
+ngx_http_toolgate_checkpoint_held(ngx_http_toolgate_call_t *call, tg_buf_t *out)
+{
+    if (call->facts.limit == TG_LIMIT_PASSED) {
+        tg_buf_cstr(out, ",\"counted\":true");
+    }
+
+    if (call->state == NGX_HTTP_TOOLGATE_CALL_ENDED
+        && !ngx_http_toolgate_call_handed_out(call))
+    {
+        tg_buf_cstr(out, ",\"told\":true,\"outcome\":");
+        ngx_http_toolgate_checkpoint_outcome(call, out);
+    }
 }
 
 
@@ -206,7 +230,7 @@ ngx_http_toolgate_checkpoint_result(ngx_http_toolgate_durable_t *durable,
     for (i = 0, n = 0; i < run->call_count; i++) {
         call = &run->calls[i];
 
-        if (!call->caller_owned || call->code) {
+        if (!ngx_http_toolgate_call_handed_out(call)) {
             continue;
         }
 

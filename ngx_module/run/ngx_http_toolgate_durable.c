@@ -221,6 +221,12 @@ ngx_http_toolgate_durable_fields(ngx_http_toolgate_durable_t *durable,
         fields[n++].value = run->prompt.session;
     }
 
+    if (run->approval_mode == TG_APPROVAL_STRICT) {
+        ngx_str_set(&fields[n].name, "approval_mode");
+        ngx_str_set(&fields[n].value, "strict");
+        n++;
+    }
+
     if (durable->queued) {
         ngx_str_set(&fields[n].name, "queued");
         ngx_str_set(&fields[n].value, "1");
@@ -631,6 +637,7 @@ ngx_http_toolgate_durable_save(ngx_http_toolgate_durable_t *durable,
     ngx_memzero(&save, sizeof(save));
     save.what = what;
     save.status = status;
+    save.wait = durable->wait;
     save.fields = fields;
     save.field_count = n;
     save.news = told;
@@ -931,6 +938,57 @@ ngx_http_toolgate_durable_checkpoint(ngx_http_toolgate_run_t *run)
 }
 
 
+ngx_int_t
+ngx_http_toolgate_durable_pause(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_field_t *fields, ngx_uint_t n, ngx_msec_t wait,
+    ngx_http_toolgate_run_done_pt done)
+{
+    size_t                        ends[3];
+    tg_buf_t                     *out;
+    ngx_uint_t                    i;
+    ngx_http_toolgate_durable_t  *durable;
+
+    static ngx_str_t  names[] = {
+        ngx_string("progress"), ngx_string("round"), ngx_string("result")
+    };
+
+    durable = run->durable;
+    durable->wait = wait;
+
+    out = &durable->scratch;
+    tg_buf_reset(out);
+
+    ngx_http_toolgate_checkpoint_progress(durable, out);
+    ends[0] = out->len;
+    ngx_http_toolgate_checkpoint_round(run, out);
+    ends[1] = out->len;
+    ngx_http_toolgate_checkpoint_result(durable, out);
+    ends[2] = out->len;
+
+    if (out->error != TG_OK) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < 3; i++) {
+        fields[n].name = names[i];
+        fields[n].value.data = (u_char *) out->data + (i ? ends[i - 1] : 0);
+        fields[n].value.len = ends[i] - (i ? ends[i - 1] : 0);
+        n++;
+    }
+
+    return ngx_http_toolgate_durable_save(durable, NGX_HTTP_TOOLGATE_SAVE_PAUSE,
+                                          "requires_action", fields, n, done, run);
+}
+
+
+void
+ngx_http_toolgate_durable_leave(ngx_http_toolgate_run_t *run)
+{
+    run->durable->over = 1;
+    ngx_http_toolgate_durable_stop(run->durable);
+}
+
+
 void
 ngx_http_toolgate_durable_close(ngx_http_toolgate_run_t *run,
     tg_run_status_e status, const char *code)
@@ -1003,6 +1061,14 @@ static void
 ngx_http_toolgate_durable_left(void *data)
 {
     ngx_http_toolgate_durable_t *durable = data;
+
+    ngx_http_toolgate_run_t  *run;
+
+    run = durable->run;
+
+    if (run->cancel_followed && run->state == NGX_HTTP_TOOLGATE_RUN_FOLLOWING) {
+        ngx_http_toolgate_follow_cancel(run);
+    }
 
     ngx_http_toolgate_calls_cancel(durable->run);
     ngx_http_toolgate_follow_close(&durable->follow);

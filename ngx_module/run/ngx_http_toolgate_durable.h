@@ -41,6 +41,7 @@ struct ngx_http_toolgate_durable_s {
     ngx_http_toolgate_answer_e      opened;         /* what the store said */
     ngx_http_toolgate_follow_t      follow;         /* of another's run */
     ngx_msec_t                      taken;          /* when this one began */
+    ngx_msec_t                      wait;           /* of a pause, at most */
     unsigned                        taken_over:1;   /* it is in the store already */
     unsigned                        restored:1;     /* another drove it before */
     unsigned                        queued:1;       /* the run host is to drive it */

@@ -14,6 +14,8 @@ static void ngx_http_toolgate_follow_read(void *data,
     ngx_http_toolgate_run_answer_t *answer);
 static const char *ngx_http_toolgate_follow_fault(
     ngx_http_toolgate_run_answer_t *answer);
+static void ngx_http_toolgate_follow_cancelled(void *data,
+    ngx_http_toolgate_run_answer_t *answer);
 
 
 void
@@ -60,7 +62,18 @@ ngx_http_toolgate_follow_event(void *data, int64_t seq, tg_str_t event)
         rc = run->face->event(run, seq, event);
 
     } else if (tg_str_eq(type, tg_str("run.text_delta")) && delta.len) {
-        rc = run->face->text(run, delta);
+
+        /* what parts it from an earlier answer's text is not of this one */
+
+        while (run->cancel_followed && !run->any_text && delta.len
+               && delta.data[0] == '\n')
+        {
+            delta.data++;
+            delta.len--;
+        }
+
+        run->any_text |= (delta.len != 0);
+        rc = delta.len ? run->face->text(run, delta) : NGX_OK;
 
     } else {
         rc = NGX_OK;
@@ -160,6 +173,36 @@ ngx_http_toolgate_follow_result(ngx_http_toolgate_run_t *run,
 }
 
 
+void
+ngx_http_toolgate_follow_cancel(ngx_http_toolgate_run_t *run)
+{
+    ngx_pool_t  *pool;
+
+    /* the request's own is going */
+
+    pool = ngx_create_pool(512, ngx_cycle->log);
+
+    if (pool
+        && ngx_http_toolgate_run_store_cancel(pool, run->conf->redis,
+                                              &run->durable->key, NULL, "cancelled",
+                                              run->conf->retention,
+                                              ngx_http_toolgate_follow_cancelled,
+                                              pool)
+           != NGX_OK)
+    {
+        ngx_destroy_pool(pool);
+    }
+}
+
+
+static void
+ngx_http_toolgate_follow_cancelled(void *data,
+    ngx_http_toolgate_run_answer_t *answer)
+{
+    ngx_destroy_pool(data);
+}
+
+
 /* Why there is no answer; NULL when there is one. */
 static const char *
 ngx_http_toolgate_follow_fault(ngx_http_toolgate_run_answer_t *answer)
@@ -186,6 +229,7 @@ ngx_http_toolgate_follow_fault(ngx_http_toolgate_run_answer_t *answer)
     switch (tg_run_status_find((tg_str_t) { status.len, (char *) status.data })) {
 
     case TG_STATUS_COMPLETED:
+    case TG_STATUS_REQUIRES_ACTION:
         return NULL;
 
     case TG_STATUS_SUPERSEDED:

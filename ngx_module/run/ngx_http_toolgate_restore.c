@@ -369,6 +369,8 @@ ngx_http_toolgate_restore_ids(ngx_http_toolgate_call_t *call)
 
     ngx_memcpy(call->id, id.data, id.len);
     ngx_memcpy(call->step, step.data, step.len);
+    call->counted = json_is_true(json_object_get(known, "counted"));
+    call->told = json_is_true(json_object_get(known, "told"));
 }
 
 
@@ -422,7 +424,7 @@ ngx_http_toolgate_restore_result(ngx_http_toolgate_run_t *run,
 {
     json_t     *result;
     ngx_int_t   rc;
-    ngx_str_t   finish;
+    ngx_str_t   finish, required;
 
     result = ngx_http_toolgate_restore_tree(document, "result");
 
@@ -432,6 +434,14 @@ ngx_http_toolgate_restore_result(ngx_http_toolgate_run_t *run,
 
     ngx_http_toolgate_restore_usage(run, json_object_get(result, "usage"));
     rc = ngx_http_toolgate_restore_steps(run, json_object_get(result, "steps"));
+
+    required = ngx_http_toolgate_run_answer_field(document, "required_action");
+
+    if (required.len) {
+        run->required = ngx_http_toolgate_copy(run->request->pool,
+                                               (tg_str_t) { required.len,
+                                                      (char *) required.data });
+    }
 
     finish = ngx_http_toolgate_restore_string(run,
                                               json_object_get(result,

@@ -24,6 +24,7 @@ static void ngx_http_toolgate_run_go_on(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_end_outside(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run);
+static void ngx_http_toolgate_run_paused(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
     const char *finish_reason);
@@ -340,6 +341,11 @@ ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run)
         run->calls_ended = 0;
         ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED);
     }
+
+    if (run->paused) {
+        run->paused = 0;
+        ngx_http_toolgate_run_advance(run, NGX_HTTP_TOOLGATE_EVENT_PAUSED);
+    }
 }
 
 
@@ -423,7 +429,14 @@ ngx_http_toolgate_run_advance(ngx_http_toolgate_run_t *run,
         }
         break;
 
+    case NGX_HTTP_TOOLGATE_RUN_PAUSING:
+        if (event == NGX_HTTP_TOOLGATE_EVENT_PAUSED) {
+            ngx_http_toolgate_run_paused(run);
+        }
+        break;
+
     case NGX_HTTP_TOOLGATE_RUN_COMPLETED:
+    case NGX_HTTP_TOOLGATE_RUN_PAUSED:
     case NGX_HTTP_TOOLGATE_RUN_FAILED:
     case NGX_HTTP_TOOLGATE_RUN_CANCELLED:
         break;
@@ -657,10 +670,17 @@ ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run)
 {
     ngx_uint_t  i;
 
+    for (i = 0; i < run->call_count; i++) {
+        if (run->calls[i].state == NGX_HTTP_TOOLGATE_CALL_HELD) {
+            ngx_http_toolgate_run_pause(run);
+            return;
+        }
+    }
+
     ngx_http_toolgate_steps_round_ended(run);
 
     for (i = 0; i < run->call_count; i++) {
-        if (run->calls[i].caller_owned && run->calls[i].code == NULL) {
+        if (ngx_http_toolgate_call_handed_out(&run->calls[i])) {
             ngx_http_toolgate_run_complete(run, "tool_calls");
             return;
         }
@@ -681,6 +701,25 @@ ngx_http_toolgate_run_calls_ended(ngx_http_toolgate_run_t *run)
     ngx_http_toolgate_durable_checkpoint(run);
 
     ngx_http_toolgate_run_call_model(run);
+}
+
+
+/* For its client that is an end; the run is in the store. */
+static void
+ngx_http_toolgate_run_paused(ngx_http_toolgate_run_t *run)
+{
+    if (ngx_http_toolgate_run_is_paused(run) != NGX_OK) {
+        return;
+    }
+
+    ngx_http_toolgate_steps_pause(run);
+    ngx_http_toolgate_run_session_keep(run);
+    ngx_http_toolgate_run_session_leave(run);
+    run->state = NGX_HTTP_TOOLGATE_RUN_PAUSED;
+
+    if (run->face->finish(run) != NGX_OK) {
+        run->out_of_memory = 1;
+    }
 }
 
 
@@ -747,6 +786,7 @@ ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
     run->limits_known = 0;
     run->turn_ended = 0;
     run->calls_ended = 0;
+    run->paused = 0;
     run->state = NGX_HTTP_TOOLGATE_RUN_FAILED;
 
     ngx_log_error(NGX_LOG_INFO, run->request->connection->log, 0,

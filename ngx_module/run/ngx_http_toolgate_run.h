@@ -38,8 +38,10 @@ typedef enum {
     NGX_HTTP_TOOLGATE_RUN_JOINING,       /* its session is asked for */
     NGX_HTTP_TOOLGATE_RUN_CALLING_MODEL,
     NGX_HTTP_TOOLGATE_RUN_CALLING_TOOLS,
+    NGX_HTTP_TOOLGATE_RUN_PAUSING,       /* it is written down that it waits */
     NGX_HTTP_TOOLGATE_RUN_ENDING,        /* ended outside; actions are let finish */
     NGX_HTTP_TOOLGATE_RUN_COMPLETED,
+    NGX_HTTP_TOOLGATE_RUN_PAUSED,        /* over here; others may go on with it */
     NGX_HTTP_TOOLGATE_RUN_FAILED,
     NGX_HTTP_TOOLGATE_RUN_CANCELLED
 } ngx_http_toolgate_run_state_e;
@@ -50,7 +52,8 @@ typedef enum {
     NGX_HTTP_TOOLGATE_EVENT_OPENED,
     NGX_HTTP_TOOLGATE_EVENT_SESSION_KNOWN,
     NGX_HTTP_TOOLGATE_EVENT_TURN_ENDED,
-    NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED,
+    NGX_HTTP_TOOLGATE_EVENT_CALLS_ENDED, /* or wait for somebody outside */
+    NGX_HTTP_TOOLGATE_EVENT_PAUSED,
     NGX_HTTP_TOOLGATE_EVENT_FOLLOWED,    /* to its end */
     NGX_HTTP_TOOLGATE_EVENT_ENDED_OUTSIDE,
     NGX_HTTP_TOOLGATE_EVENT_CLIENT_LEFT,
@@ -114,6 +117,7 @@ typedef struct {
     ngx_int_t  (*call_ended)(ngx_http_toolgate_run_t *run,
                              ngx_http_toolgate_call_t *call);
     const char  *name;                  /* in the run's document */
+    unsigned     waits:1;               /* it can say that a run waits for somebody */
     /* of a run that is followed; NULL: text and the end are enough. An event as JSON,
      * and the run's document when it has ended or waits for its caller */
     ngx_int_t  (*event)(ngx_http_toolgate_run_t *run, int64_t seq, tg_str_t event);
@@ -131,6 +135,8 @@ typedef enum {
     NGX_HTTP_TOOLGATE_CALL_NEW = 0,
     NGX_HTTP_TOOLGATE_CALL_WAITING,      /* for an identical call of the round */
     NGX_HTTP_TOOLGATE_CALL_COUNTING,     /* the store was asked */
+    NGX_HTTP_TOOLGATE_CALL_ASKING,       /* whether a person has approved it */
+    NGX_HTTP_TOOLGATE_CALL_HELD,         /* for a person, or for the caller's app */
     NGX_HTTP_TOOLGATE_CALL_RECORDING,    /* that it is to be done is written down */
     NGX_HTTP_TOOLGATE_CALL_RUNNING,
     NGX_HTTP_TOOLGATE_CALL_ENDED
@@ -154,6 +160,8 @@ struct ngx_http_toolgate_call_s {
     const char                     *code;           /* NULL: ok */
     void                           *count;          /* its question to the store */
     void                           *record;         /* and the one about its intent */
+    void                           *question;       /* … about its approval */
+    char                            approval[TG_ID_MAX_LEN];   /* "" = none */
     ngx_str_t                       intent_name;    /* of fields in the store */
     ngx_str_t                       outcome_name;
     char                            step[TG_ID_MAX_LEN];
@@ -163,6 +171,10 @@ struct ngx_http_toolgate_call_s {
     ngx_uint_t                      shown;          /* of the face: where it is */
     unsigned                        caller_owned:1;
     unsigned                        approve:1;      /* as the grant says */
+    unsigned                        approved:1;     /* by a person */
+    unsigned                        counted:1;      /* before the run has waited */
+    unsigned                        told:1;         /* its end was, before that */
+    unsigned                        answered:1;     /* by the caller */
     unsigned                        intended:1;        /* the store knows of it */
     unsigned                        unknown_before:1;  /* the same call's outcome */
 };
@@ -210,6 +222,8 @@ struct ngx_http_toolgate_run_s {
     unsigned                        followed:1;
     unsigned                        turn_ended:1;
     unsigned                        calls_ended:1;
+    unsigned                        paused:1;
+    unsigned                        cancel_followed:1;  /* when its caller leaves */
     unsigned                        relay:1;        /* passed through as it is */
     unsigned                        detached:1;     /* no client waits for it */
     unsigned                        background:1;   /* its caller does not wait */
@@ -250,6 +264,9 @@ struct ngx_http_toolgate_run_s {
     ngx_http_toolgate_durable_t    *durable;        /* NULL: not kept */
     ngx_http_toolgate_run_session_t *session;       /* NULL: it has none */
     json_t                         *restored_round; /* was under way elsewhere */
+    ngx_str_t                       required;       /* action, JSON, once paused */
+    int64_t                         approval_expires;  /* ms, of the store's clock */
+    ngx_http_toolgate_answer_e      pause_answer;
     int64_t                         follow_after;
     ngx_http_toolgate_call_t       *calls;
     ngx_uint_t                      call_count;
@@ -346,6 +363,12 @@ ngx_int_t ngx_http_toolgate_durable_hand_over(ngx_http_toolgate_run_t *run);
 /* There was no such run, since its request is refused. Nothing for one that another
  * has driven before. */
 void ngx_http_toolgate_durable_forget(ngx_http_toolgate_run_t *run);
+/* Writes that it waits: fields beside those of a checkpoint. NGX_ERROR: no memory. */
+ngx_int_t ngx_http_toolgate_durable_pause(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_field_t *fields, ngx_uint_t n, ngx_msec_t wait,
+    ngx_http_toolgate_run_done_pt done);
+/* Nothing is written any more. */
+void ngx_http_toolgate_durable_leave(ngx_http_toolgate_run_t *run);
 /* The run is over, with this status; code: why, or NULL. */
 void ngx_http_toolgate_durable_close(ngx_http_toolgate_run_t *run,
     tg_run_status_e status, const char *code);
@@ -399,6 +422,8 @@ void ngx_http_toolgate_follow_end(ngx_http_toolgate_run_t *run);
 /* What a run that is followed has ended with, or why it has no answer. */
 void ngx_http_toolgate_follow_result(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_run_answer_t *document);
+/* Its only caller has left: the run that he has followed is ended. */
+void ngx_http_toolgate_follow_cancel(ngx_http_toolgate_run_t *run);
 
 /* _restore.c: makes the model's turn again of which a restored round came. */
 ngx_int_t ngx_http_toolgate_restore_turn(ngx_http_toolgate_run_t *run);
@@ -418,14 +443,34 @@ void ngx_http_toolgate_call_advance(ngx_http_toolgate_call_t *call);
  * own: posted requests run by themselves only after those. The request may be gone
  * when this returns. */
 void ngx_http_toolgate_calls_from_event(ngx_http_toolgate_run_t *run);
+/* What the store has said of its approval: "pending", "used", "rejected", "expired", or
+ * data NULL when it could not be asked. */
+void ngx_http_toolgate_call_asked(ngx_http_toolgate_call_t *call, ngx_str_t *status,
+    ngx_str_t *reason);
 /* The store has taken its intent, or code says why it must not run. */
 void ngx_http_toolgate_call_recorded(ngx_http_toolgate_call_t *call,
     const char *code);
 /* Says of one that has not ended that the run was ended before. */
 void ngx_http_toolgate_call_cancelled(ngx_http_toolgate_call_t *call);
 
-/* _gate.c: whether a call that the policy allows waits for a person. */
+/* _gate.c: whether somebody outside can be waited for: the run is kept, and the run host
+ * can go on with it. */
+ngx_uint_t ngx_http_toolgate_run_can_wait(ngx_http_toolgate_run_t *run);
+/* Whether a call that the policy allows waits for a person. */
 ngx_uint_t ngx_http_toolgate_call_gated(ngx_http_toolgate_call_t *call);
+/* Appends what a person is told of a call, members of JSON. */
+void ngx_http_toolgate_call_describe(ngx_http_toolgate_call_t *call, tg_buf_t *out);
+/* Asks the store for the approvals of all calls that wait for that, then calls
+ * call_asked for each; nothing while the calls of a round are being gathered. */
+void ngx_http_toolgate_gate_ask(ngx_http_toolgate_run_t *run);
+
+/* _pause.c: writes down that the run waits, for whom and until when; EVENT_PAUSED
+ * follows, then call _paused. */
+void ngx_http_toolgate_run_pause(ngx_http_toolgate_run_t *run);
+/* NGX_OK: it waits, and finish_reason is set. NGX_DECLINED: the run has failed. */
+ngx_int_t ngx_http_toolgate_run_is_paused(ngx_http_toolgate_run_t *run);
+/* Whether this is a call whose output the caller is to give. */
+ngx_uint_t ngx_http_toolgate_call_handed_out(const ngx_http_toolgate_call_t *call);
 
 /* _call_count.c: asks the store for all calls that are to be counted and were not
  * asked for yet; nothing while the calls of a round are being gathered. */
@@ -444,6 +489,11 @@ ngx_uint_t ngx_http_toolgate_calls_committed(ngx_http_toolgate_run_t *run);
 /* Stops those that are under way, but for these: what is done is to be known. How many
  * are let finish; EVENT_CALLS_ENDED follows then. */
 ngx_uint_t ngx_http_toolgate_calls_let_finish(ngx_http_toolgate_run_t *run);
+/* An earlier call of the round that is the same and has not ended, or NULL. */
+ngx_http_toolgate_call_t *ngx_http_toolgate_call_twin(
+    ngx_http_toolgate_call_t *call);
+/* Ends the round when each of its calls has ended or waits for somebody outside. */
+void ngx_http_toolgate_calls_settle(ngx_http_toolgate_run_t *run);
 /* Stops those that are under way. */
 void ngx_http_toolgate_calls_cancel(ngx_http_toolgate_run_t *run);
 /* Appends the round under way as the model gets it, with a comma before each message:
@@ -471,6 +521,8 @@ void ngx_http_toolgate_steps_turn_ended(ngx_http_toolgate_run_t *run,
 void ngx_http_toolgate_steps_round_begins(ngx_http_toolgate_run_t *run);
 /* While the calls of the round are there. */
 void ngx_http_toolgate_steps_round_ended(ngx_http_toolgate_run_t *run);
+/* The run waits: calls that have ended are told now, nothing of it after this. */
+void ngx_http_toolgate_steps_pause(ngx_http_toolgate_run_t *run);
 /* A call that came when there may be none; id is that of its step. */
 void ngx_http_toolgate_steps_dropped(ngx_http_toolgate_run_t *run,
     tg_delta_call_t *asked, const char *id);

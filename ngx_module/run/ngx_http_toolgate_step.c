@@ -175,6 +175,12 @@ ngx_http_toolgate_step_call(ngx_http_toolgate_steps_t *steps,
     tg_buf_cstr(out, call->id);
     tg_buf_cstr(out, call->caller_owned ? "\",\"owner\":\"caller\""
                                         : "\",\"owner\":\"agent\"");
+
+    if (call->approval[0]) {
+        ngx_http_toolgate_step_member(steps, "approval", tg_str_of(call->approval),
+                                      NGX_HTTP_TOOLGATE_STEP_VALUE_MAX);
+    }
+
     ngx_http_toolgate_step_verdict(out, &call->verdict);
 
     tg_buf_cstr(out, call->code ? ",\"ok\":false" : ",\"ok\":true");

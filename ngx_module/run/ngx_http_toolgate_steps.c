@@ -148,13 +148,40 @@ ngx_http_toolgate_steps_round_ended(ngx_http_toolgate_run_t *run)
 }
 
 
+void
+ngx_http_toolgate_steps_pause(ngx_http_toolgate_run_t *run)
+{
+    ngx_uint_t                  i;
+    ngx_http_toolgate_steps_t  *steps;
+
+    steps = run->record;
+
+    if (steps == NULL || steps->closed) {
+        return;
+    }
+
+    if (steps->round_open && ngx_http_toolgate_steps_masked(steps, 0)) {
+        for (i = 0; i < run->call_count; i++) {
+            if (run->calls[i].state == NGX_HTTP_TOOLGATE_CALL_ENDED
+                && !ngx_http_toolgate_call_handed_out(&run->calls[i]))
+            {
+                ngx_http_toolgate_steps_add_call(steps, &run->calls[i]);
+            }
+        }
+    }
+
+    ngx_http_toolgate_steps_send(steps);
+    steps->closed = 1;
+}
+
+
 static void
 ngx_http_toolgate_steps_add_call(ngx_http_toolgate_steps_t *steps,
     ngx_http_toolgate_call_t *call)
 {
     size_t  start;
 
-    if (!ngx_http_toolgate_steps_ready(steps)) {
+    if (call->told || !ngx_http_toolgate_steps_ready(steps)) {
         return;
     }
 

@@ -574,7 +574,9 @@ ngx_http_toolgate_run_store_save(ngx_pool_t *pool,
     ngx_http_toolgate_run_args_run(&a, key, invocation);
     ngx_http_toolgate_run_args_word(&a, purposes[save->what]);
     ngx_http_toolgate_run_args_owner(&a);
-    ngx_http_toolgate_run_args_number(&a, NGX_HTTP_TOOLGATE_RUN_LEASE_MS);
+    ngx_http_toolgate_run_args_number(&a, save->what == NGX_HTTP_TOOLGATE_SAVE_PAUSE
+                                          ? (int64_t) save->wait
+                                          : NGX_HTTP_TOOLGATE_RUN_LEASE_MS);
     ngx_http_toolgate_run_args_number(&a, retention);
     ngx_http_toolgate_run_args_word(&a, save->status ? save->status : "");
     ngx_http_toolgate_run_args_number(&a, NGX_HTTP_TOOLGATE_RUN_INVOCATION_S);

@@ -53,6 +53,7 @@ typedef enum {
 typedef struct {
     ngx_http_toolgate_save_e       what;
     const char                    *status;        /* of a pause or an end */
+    ngx_msec_t                     wait;          /* of a pause; 0: fields say it */
     ngx_http_toolgate_field_t     *fields;
     ngx_uint_t                     field_count;
     ngx_http_toolgate_run_news_t  *news;
