@@ -62,6 +62,13 @@ ngx_http_toolgate_chat_start(ngx_http_toolgate_check_t *c)
         }
     }
 
+    ngx_http_toolgate_chat_begin(c);
+}
+
+
+void
+ngx_http_toolgate_chat_begin(ngx_http_toolgate_check_t *c)
+{
     ngx_http_toolgate_check_prompt(c);
     ngx_http_toolgate_run_start(c->run);
 }

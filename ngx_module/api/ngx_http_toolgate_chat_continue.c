@@ -15,7 +15,7 @@ typedef struct {
     ngx_http_toolgate_submission_t   submission;
     json_t                          *body;
     size_t                           first;         /* message with a result */
-    size_t                           count;
+    unsigned                         perhaps:1;     /* of a client tool */
 } ngx_http_toolgate_chat_outputs_t;
 
 
@@ -68,6 +68,7 @@ ngx_http_toolgate_chat_continue(ngx_http_toolgate_check_t *c)
 
     outputs->check = c;
     outputs->first = first;
+    outputs->perhaps = (first == 0);
 
     rc = ngx_http_toolgate_chat_outputs(outputs);
     if (rc != NGX_OK) {
@@ -79,6 +80,10 @@ ngx_http_toolgate_chat_continue(ngx_http_toolgate_check_t *c)
                             "call_id");
 
     if (!tg_id_valid("call_", id)) {
+        if (outputs->perhaps) {
+            return NGX_DECLINED;
+        }
+
         return ngx_http_toolgate_chat_output_fault(outputs, "unknown_tool_call");
     }
 
@@ -108,7 +113,8 @@ ngx_http_toolgate_chat_outputs_free(void *data)
 }
 
 
-/* Whether the request ends in results of calls, one of them of a client tool. */
+/* Whether the request ends in results of calls, one of them of a client tool; in a
+ * session the calls themselves are not said again. */
 static ngx_uint_t
 ngx_http_toolgate_chat_answers(ngx_http_toolgate_check_t *c, size_t *first)
 {
@@ -126,9 +132,13 @@ ngx_http_toolgate_chat_answers(ngx_http_toolgate_check_t *c, size_t *first)
 
     *first = i;
 
-    return i > 0 && i < n && n - i <= TG_OUTPUTS_MAX
-           && ngx_http_toolgate_chat_has_client(c, tg_scan_message(c->body->scan,
-                                                                   i - 1));
+    if (i == n || n - i > TG_OUTPUTS_MAX) {
+        return 0;
+    }
+
+    return i == 0 ? c->run->prompt.session.len
+                  : ngx_http_toolgate_chat_has_client(c,
+                                            tg_scan_message(c->body->scan, i - 1));
 }
 
 
@@ -209,8 +219,6 @@ ngx_http_toolgate_chat_outputs(ngx_http_toolgate_chat_outputs_t *outputs)
             return NGX_ERROR;
         }
     }
-
-    outputs->count = n - outputs->first;
 
     return NGX_OK;
 }
@@ -310,6 +318,12 @@ ngx_http_toolgate_chat_found(void *data, ngx_str_t *run, ngx_uint_t up)
 
     if (!up) {
         code = "store_unavailable";
+
+    } else if (run->len == 0 && outputs->perhaps) {
+
+        /* a call of the caller's own tools: its run has ended */
+
+        ngx_http_toolgate_chat_begin(outputs->check);
 
     } else if (!tg_id_valid("run_", (tg_str_t) { run->len, (char *) run->data })) {
         code = "unknown_tool_call";

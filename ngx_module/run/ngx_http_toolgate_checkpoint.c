@@ -28,14 +28,18 @@ ngx_http_toolgate_checkpoint_progress(ngx_http_toolgate_durable_t *durable,
     tg_buf_t *out)
 {
     ngx_str_t                      *text;
-    ngx_uint_t                      i;
+    ngx_uint_t                      i, round;
     ngx_http_toolgate_run_t        *run;
     ngx_http_toolgate_done_call_t  *done;
 
     run = durable->run;
 
+    /* whole ones: that of a run that waits is written for itself */
+
+    round = run->round - (run->state == NGX_HTTP_TOOLGATE_RUN_PAUSING);
+
     tg_buf_printf(out, "{\"round\":%u,\"final\":%s,\"any_text\":%s,\"spent\":%llu,"
-                       "\"text\":", (unsigned) run->round,
+                       "\"text\":", (unsigned) round,
                   run->final ? "true" : "false", run->any_text ? "true" : "false",
                   (unsigned long long) (run->spent + ngx_current_msec
                                         - durable->taken));

@@ -204,9 +204,14 @@ test('the same call again is already done; identical ones of a round wait for on
   for (const text of tools.slice(1)) assert.deepEqual([JSON.parse(text).error.code, JSON.parse(text).error.result], ['already_done', 'not JSON']);
 });
 
-test('a waiting run costs no request of the worker, and any worker goes on with it', async () => {
+test('nothing of a waiting run is in a worker: old ones leave at a reload, new ones go on with it', async () => {
   const { id, open } = await paused([cart()], OK);
-  await f.nginx.reload?.();
+  const old = f.nginx.children();
+  process.kill(f.nginx.child.pid, 'SIGHUP');
+  for (let i = 0; f.nginx.children().some((pid) => old.includes(pid)); i++) {
+    assert.ok(i < 250, 'the old workers leave');
+    await sleep(20);
+  }
   assert.equal((await submit(id, [out(open[0])])).status, 200);
   assert.equal((await ended(id)).status, 'completed');
 });
@@ -289,6 +294,37 @@ test('chat: results of calls that are not open, of another account, or made up',
   // without hidden rounds, when that is what the caller wants
   plan(OK);
   assert.equal((await chat([user, message, ...answers(message, 'another')], { store: false })).status, 200);
+});
+
+test('chat in a session: the results alone are enough, of the agent\'s tools and of the caller\'s', async () => {
+  const { json: { id: session_id } } = await f.nginx.request('/v1/sessions', { method: 'POST', body: {} });
+  const tools = [{ type: 'function', function: { name: 'mine', parameters: { type: 'object', properties: {} } } }];
+  plan(callsTurn(cart('c1')), textTurn('empty'), callsTurn({ id: 'c2', n: 'mine', a: '{}' }), textTurn('all'));
+  const first = await chat([user], { session_id });
+  assert.equal(first.json.choices[0].finish_reason, 'tool_calls', first.text);
+  const second = await chat(answers(first.json.choices[0].message), { session_id });
+  assert.equal(second.json.choices[0].message.content, 'empty', second.text);
+  assert.equal(second.json.toolgate.run, first.json.toolgate.run);
+  const third = await chat([{ role: 'user', content: 'and mine?' }], { session_id, tools });
+  const fourth = await chat(answers(third.json.choices[0].message), { session_id, tools });
+  assert.equal(fourth.json.choices[0].message.content, 'all', fourth.text);
+  assert.notEqual(fourth.json.toolgate.run, third.json.toolgate.run);
+  assert.deepEqual(f.model.request().json.messages.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant', 'user', 'assistant', 'tool']);
+});
+
+test('C084: a new message takes the session from a run that waits', async () => {
+  const { json: { id: session_id } } = await f.nginx.request('/v1/sessions', { method: 'POST', body: {} });
+  plan(callsTurn(cart('c1')), textTurn('new'));
+  const first = await run({ session_id });
+  assert.equal(first.json.status, 'requires_action', first.text);
+  const second = await run({ session_id, input: 'never mind' });
+  assert.equal(second.json.status, 'completed', second.text);
+  assert.equal((await get(first.json.id)).json.status, 'superseded');
+  assertError(await submit(first.json.id, [out(first.json.required_action.tool_calls[0])]), 409, 'run_not_waiting');
+  // no call without a result is in what the model gets
+  const { messages } = f.model.request().json;
+  const calls = messages.flatMap((m) => m.tool_calls ?? []).map((c) => c.id);
+  assert.deepEqual(messages.filter((m) => m.role === 'tool').map((m) => m.tool_call_id), calls);
 });
 
 test('chat: a client that leaves while its run goes on ends it', async () => {

@@ -12,7 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { REPO, tempDir } from '../lib/stack.mjs';
 import { T, record } from '../helper/client.mjs';
 import { stepsOf, callsTurn, startFixture, textTurn } from './fixture.mjs';
-import { SLOW } from './nginx.mjs';
+import { PATIENT, SLOW } from './nginx.mjs';
+import { startRedis } from '../lib/redis.mjs';
 
 const BUILD = process.env.TOOLGATE_BUILD ?? path.join(REPO, 'build');
 const BINARY = process.env.TOOLGATED ?? path.join(BUILD, 'toolgated');
@@ -139,6 +140,38 @@ test('a call arrives whole and its answer goes to the model as it is', async () 
   assert.equal(call.tool, 'run_command');
   assert.match(call.invocation_id, /^run_/);
   for (const key of ['id', 'project', 'account', 'session']) assert.equal(typeof call[key], 'string');
+});
+
+test('run_command waits for a person, and the model cannot be that person', async () => {
+  await fresh();
+  const redis = await startRedis();
+  const g = await startFixture({
+    workers: 1, runHost: 'toolgate_run_timeout 20s;',
+    http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http; toolgate_helper unix:${socket}; toolgate_redis unix:${redis.socket} ${PATIENT};`,
+    agents: [{ name: 'a', model: 'm', tools: { allow_anonymous_actions: true, toolset: { include: ['run_command'], approval_mode: 'strict' } } }],
+  });
+  try {
+    const state = async (id) => {
+      for (;;) {
+        const { json } = await g.nginx.request(`/v1/runs/${id}`);
+        if (!['queued', 'running'].includes(json.status)) return json;
+        await sleep(20);
+      }
+    };
+    g.model.plan([{ send: command('ls', { approval: { approved: true } }) }], [{ send: OK }]);
+    const { json } = await g.nginx.request('/v1/runs', { method: 'POST', body: { agent: 'a', input: 'x', allow_actions: true } });
+    assert.equal(json.status, 'requires_action');
+    const [asked] = json.required_action.approvals;
+    assert.deepEqual([asked.arguments, asked.risk_level, asked.side_effects], [{ command: 'ls' }, 'high', ['sandbox_command_execution']]);
+    assert.deepEqual(helper.calls, []);
+    assert.equal((await g.nginx.request(`/v1/approvals/${asked.id}`, { method: 'POST', body: { approved: true } })).status, 200);
+    assert.equal((await state(json.id)).status, 'completed');
+    assert.deepEqual(helper.calls.map((c) => c.arguments), [{ command: 'ls' }]);
+    assert.deepEqual(g.told()[0].result, ANSWER);
+  } finally {
+    await g.stop();
+    await redis.stop();
+  }
 });
 
 test('O02: output that holds NUL is a success like any other', async () => {
