@@ -4,7 +4,7 @@
  */
 
 #include "ngx_http_toolgate_module.h"
-#include "ngx_http_toolgate_run_store.h"
+#include "ngx_http_toolgate_run_input.h"
 #include "ngx_toolgate_scripts.h"
 
 
@@ -33,15 +33,6 @@ typedef struct {
     u_char                      digits[8][NGX_HTTP_TOOLGATE_NUMBER_LEN];
 } ngx_http_toolgate_run_args_t;
 
-/* What is left to send of a big input. */
-typedef struct {
-    ngx_event_t                 event;
-    ngx_toolgate_redis_conf_t  *redis;
-    u_char                      name[NGX_HTTP_TOOLGATE_STORE_KEY_MAX];
-    ngx_str_t                   key;
-    ngx_str_t                   rest;
-} ngx_http_toolgate_run_input_t;
-
 
 static void ngx_http_toolgate_run_args_begin(ngx_http_toolgate_run_args_t *a,
     ngx_toolgate_redis_conf_t *redis);
@@ -65,10 +56,6 @@ static void ngx_http_toolgate_run_answer(redisReply *reply,
     ngx_http_toolgate_run_answer_t *answer);
 static ngx_http_toolgate_answer_e ngx_http_toolgate_run_word(ngx_str_t *word);
 static void ngx_http_toolgate_run_question_cleanup(void *data);
-static ngx_int_t ngx_http_toolgate_run_input_follow(
-    ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_run_key_t *key,
-    ngx_str_t *rest);
-static void ngx_http_toolgate_run_input_slice(ngx_event_t *ev);
 static void ngx_http_toolgate_run_tell_driver(ngx_toolgate_redis_conf_t *redis,
     ngx_str_t *owner, ngx_str_t *run);
 
@@ -443,8 +430,9 @@ ngx_http_toolgate_run_store_create(ngx_pool_t *pool,
     ngx_str_t *invocation, time_t retention, ngx_http_toolgate_new_run_t *run,
     ngx_http_toolgate_run_done_pt done, void *data)
 {
-    ngx_str_t                      first, rest, index;
-    ngx_http_toolgate_run_args_t   a;
+    ngx_str_t                       first, rest, index;
+    ngx_http_toolgate_run_args_t    a;
+    ngx_http_toolgate_run_input_t  *input;
 
     ngx_str_null(&index);
 
@@ -482,75 +470,28 @@ ngx_http_toolgate_run_store_create(ngx_pool_t *pool,
 
     ngx_http_toolgate_run_store_watch(redis, key, NGX_HTTP_TOOLGATE_RUN_LEASE_MS);
 
-    if (ngx_http_toolgate_run_ask(pool, &a, &ngx_toolgate_script_run_create, done,
-                                  data)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
+    if (rest.len == 0) {
+        return ngx_http_toolgate_run_ask(pool, &a, &ngx_toolgate_script_run_create,
+                                         done, data);
     }
 
-    return rest.len ? ngx_http_toolgate_run_input_follow(redis, key, &rest) : NGX_OK;
-}
-
-
-/* The rest of a big input goes in pieces, one in each turn of the event loop. */
-static ngx_int_t
-ngx_http_toolgate_run_input_follow(ngx_toolgate_redis_conf_t *redis,
-    ngx_http_toolgate_run_key_t *key, ngx_str_t *rest)
-{
-    ngx_http_toolgate_run_input_t  *input;
-
-    input = ngx_calloc(sizeof(ngx_http_toolgate_run_input_t) + rest->len,
-                       ngx_cycle->log);
+    input = ngx_http_toolgate_run_input_new(pool, redis, key, &rest, done, data);
     if (input == NULL) {
         return NGX_ERROR;
     }
 
-    input->redis = redis;
-    input->key = ngx_http_toolgate_store_key(redis, 'r', key, &key->run, ":input",
-                                             input->name);
-    input->rest.data = (u_char *) input + sizeof(ngx_http_toolgate_run_input_t);
-    input->rest.len = rest->len;
-    ngx_memcpy(input->rest.data, rest->data, rest->len);
-
-    input->event.handler = ngx_http_toolgate_run_input_slice;
-    input->event.data = input;
-    input->event.log = ngx_cycle->log;
-
-    ngx_post_event(&input->event, &ngx_posted_next_events);
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_toolgate_run_input_slice(ngx_event_t *ev)
-{
-    ngx_http_toolgate_run_input_t *input = ev->data;
-
-    ngx_str_t  args[3];
-
-    ngx_str_set(&args[0], "APPEND");
-    args[1] = input->key;
-    args[2] = input->rest;
-    args[2].len = ngx_min(args[2].len, NGX_HTTP_TOOLGATE_RUN_INPUT_SLICE);
-
-    input->rest.data += args[2].len;
-    input->rest.len -= args[2].len;
-
-    /* a run whose input did not arrive whole is not taken over */
-
-    if (ngx_toolgate_redis_command(input->redis, ngx_cycle->log, 3, args,
-                                   ngx_http_toolgate_run_heard,
-                                   (void *) &ngx_toolgate_script_run_create)
-        == NULL
-        || input->rest.len == 0)
-    {
-        ngx_free(input);
-        return;
+    if (done) {
+        return ngx_http_toolgate_run_ask(pool, &a, &ngx_toolgate_script_run_create,
+                                         ngx_http_toolgate_run_input_created,
+                                         input);
     }
 
-    ngx_post_event(ev, &ngx_posted_next_events);
+    /* one that nobody else can have made */
+
+    ngx_http_toolgate_run_input_start(input);
+
+    return ngx_http_toolgate_run_ask(pool, &a, &ngx_toolgate_script_run_create, NULL,
+                                     NULL);
 }
 
 

@@ -3,6 +3,8 @@
 
 import test, { before, after } from 'node:test';
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CH, assertError, callsTurn, order, startFixture, textTurn } from './fixture.mjs';
 import { PATIENT } from './nginx.mjs';
@@ -345,4 +347,64 @@ test('a chat client that leaves then: the same; a read is let go of', async () =
   await asked;
   for (let i = 0; i < 100 && !entry.closedEarly; i++) await sleep(10);
   assert.ok(entry.closedEarly);
+});
+
+/** Makes the events of a run that has ended n ones, in steps that do not hold Redis up. */
+function inflate(id, n, text = 'x') {
+  const key = `t:r:{default/}:${id}`;
+  redis.cli('del', `${key}:events`);
+  for (let from = 1; from <= n; from += 250) {
+    redis.cli('eval', `for i = ${from}, ${Math.min(n, from + 249)} do
+      redis.call('XADD', KEYS[1], i .. '-0', 'e', '{"type":"' .. (i < ${n} and 'run.text_delta' or 'run.completed') .. '","seq":' .. i .. ',"run":"${id}","at":1,"delta":"${text}"}')
+    end`, '1', `${key}:events`);
+  }
+  redis.cli('hset', key, 'seq', String(n));
+}
+
+test('10,000 events come in order, whole, and the worker goes on meanwhile', async () => {
+  plan(OK);
+  const { json: { id } } = await post();
+  inflate(id, 10_000);
+  const start = Date.now();
+  const follow = get(`${id}/events`);
+  assert.equal((await get(id)).status, 200);
+  const all = events((await follow).text);
+  assert.equal(all.length, 10_000);
+  assert.ok(all.every((e, i) => e.seq === i + 1));
+  assert.ok(Date.now() - start < 20_000);
+  assert.deepEqual(events((await get(`${id}/events?after=9990`)).text).map((e) => e.seq), Array.from({ length: 10 }, (_, i) => 9991 + i));
+});
+
+test('two follow, and one of them hardly reads: the other has all at once', async () => {
+  plan(OK);
+  const { json: { id } } = await post();
+  inflate(id, 3000, 'y'.repeat(3000));
+  const slow = await new Promise((done, failed) => {
+    http.get(`${f.nginx.url}/v1/runs/${id}/events`, { agent: false, headers: { authorization: `Bearer ${f.nginx.key}` } }, (res) => {
+      res.pause();
+      done(res);
+    }).on('error', failed);
+  });
+  const all = events((await get(`${id}/events`)).text);
+  assert.equal(all.length, 3000);
+  // what the slow one has not read is not in the worker
+  const [pid] = f.nginx.children();
+  const rss = Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
+  assert.ok(rss < 60_000, `${rss} kB`);
+  let text = '';
+  slow.setEncoding('utf8').on('data', (part) => { text += part; });
+  slow.resume();
+  await new Promise((done) => slow.once('end', done));
+  assert.deepEqual(events(text).map((e) => e.seq), all.map((e) => e.seq));
+});
+
+test('an input of some megabytes is kept whole and reaches the model as it is', async () => {
+  plan(OK);
+  const content = 'é'.repeat(3_500_000);
+  const { status, json } = await post({ input: [{ role: 'user', content }] });
+  assert.equal(status, 200);
+  assert.equal(json.status, 'completed');
+  const { messages } = f.model.request().json;
+  assert.equal(messages.at(-1).content, content);
+  assert.equal(redis.cli('exists', `t:r:{default/}:${json.id}:input`), '0', 'and is not kept longer than it is needed');
 });
