@@ -111,6 +111,14 @@ static const tg_error_t  tg_errors[] = {
     { "tool_outputs_expired", 409, TG_ERROR_CONFLICT,
       "The run waited too long for its tool outputs and has failed. Start a new "
       "run." },
+    { "session_mismatch", 409, TG_ERROR_CONFLICT,
+      "The run does not belong to this session. Name the session of the run, or "
+      "leave it out." },
+    { "resume_already_running", 409, TG_ERROR_CONFLICT,
+      "The run is under way. Follow its events instead of resuming it." },
+    { "checkpoint_not_resumable", 409, TG_ERROR_CONFLICT,
+      "The run cannot go on from this checkpoint. Only its newest one can be resumed, "
+      "and only while nobody drives the run." },
     { "already_decided", 409, TG_ERROR_CONFLICT,
       "This approval has been decided. Read it to see the decision." },
     { "approval_expired", 409, TG_ERROR_CONFLICT,

@@ -45,13 +45,11 @@ X-None: 1
 === TEST 4: what is named and not built
 --- request eval
 ["POST /v1/moderations\n{}", "POST /v1/runs/run_1/submit_tool_outputs\n{}", "GET /v1/flags", "GET /v1/webhooks", "POST /v1/embeddings\n{}",
- "POST /agentengine/api/v1/RunAgent\n{}", "GET /v1/toolsets"]
---- config
-location /agentengine/ { toolgate_api; }
+ "GET /v1/toolsets"]
 --- error_code eval
-[(501) x 7]
+[(501) x 6]
 --- response_body_like eval
-[('"type":"api_error","code":"not_implemented"') x 7]
+[('"type":"api_error","code":"not_implemented"') x 6]
 
 
 

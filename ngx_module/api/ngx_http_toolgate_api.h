@@ -108,6 +108,11 @@ ngx_int_t ngx_http_toolgate_body_read_any(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_http_toolgate_body_done_pt done,
     void *owner);
 
+/* Gives a body that was read another text, which is checked. NGX_ERROR: it is no
+ * JSON, or memory is out. */
+ngx_int_t ngx_http_toolgate_body_replace(ngx_http_toolgate_body_t *body,
+    tg_buf_t *text);
+
 /* _reply.c: each sends a whole answer and returns what a content handler
  * returns. In an asynchronous place finalize the request with it. */
 ngx_int_t ngx_http_toolgate_reply(ngx_http_request_t *r, ngx_uint_t status,
@@ -177,6 +182,8 @@ ngx_int_t ngx_http_toolgate_sessions_api(ngx_http_request_t *r,
 ngx_int_t ngx_http_toolgate_run_submit_api(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_approvals_api(ngx_http_request_t *r,
+    ngx_http_toolgate_key_t *key, ngx_str_t *rest);
+ngx_int_t ngx_http_toolgate_actions(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);
 ngx_int_t ngx_http_toolgate_signing_secret(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key, ngx_str_t *rest);

@@ -420,6 +420,39 @@ ngx_http_toolgate_body_refuse(ngx_http_request_t *r,
 }
 
 
+ngx_int_t
+ngx_http_toolgate_body_replace(ngx_http_toolgate_body_t *body, tg_buf_t *text)
+{
+    u_char     *data;
+    tg_scan_t  *scan;
+
+    scan = tg_scan_new();
+    data = text->error == TG_OK
+           ? ngx_http_toolgate_bytes_resize(body->request->pool, NULL, 0, 0,
+                                            text->len + 1)
+           : NULL;
+
+    if (scan == NULL || data == NULL) {
+        tg_scan_free(scan);
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(data, text->data, text->len);
+
+    ngx_http_toolgate_bytes_free(body->request->pool, body->data, body->cap);
+    tg_scan_free(body->scan);
+
+    body->data = data;
+    body->len = text->len;
+    body->cap = text->len + 1;
+    body->scan = scan;
+
+    return tg_scan_feed(scan, (char *) data, body->len) == TG_OK
+           && tg_scan_finish(scan) == TG_OK
+           ? NGX_OK : NGX_ERROR;
+}
+
+
 static void
 ngx_http_toolgate_body_cleanup(void *data)
 {

@@ -204,7 +204,8 @@ ngx_http_toolgate_chat_open(ngx_http_toolgate_run_t *run)
 
     /* the same random part as the run's, so that either leads to the other */
 
-    tg_buf_printf(head, "data: {\"id\":\"chatcmpl-%s\",\"object\":\"chat.completion.chunk\","
+    tg_buf_printf(head, "data: {\"id\":\"chatcmpl-%s\","
+                        "\"object\":\"chat.completion.chunk\","
                         "\"created\":%lld,\"model\":",
                   run->id + sizeof("run_") - 1, (long long) run->created);
     tg_buf_json_string(head, (tg_str_t) { run->prompt.model.len,

@@ -561,6 +561,16 @@ ngx_http_toolgate_check_found(ngx_http_toolgate_check_t *c,
                         : ngx_http_toolgate_model_find(c->request, &agent->model);
 
     } else {
+        c->run->relay = 1;
+        c->run->model = ngx_http_toolgate_model_find(c->request,
+                                                     &c->run->prompt.model);
+    }
+
+    if (c->run->model == NULL) {
+        return ngx_http_toolgate_check_fault(c, "model_not_found", "model", NULL);
+    }
+
+    if (c->run->relay) {
         if (c->run->prompt.invocation.len) {
             return ngx_http_toolgate_check_fault(c, "invalid_value",
                                                  "invocation_id",
@@ -573,14 +583,6 @@ ngx_http_toolgate_check_found(ngx_http_toolgate_check_t *c,
                                                  "A session is with an agent, and "
                                                  "this is a configured model.");
         }
-
-        c->run->relay = 1;
-        c->run->model = ngx_http_toolgate_model_find(c->request,
-                                                     &c->run->prompt.model);
-    }
-
-    if (c->run->model == NULL) {
-        return ngx_http_toolgate_check_fault(c, "model_not_found", "model", NULL);
     }
 
     return NGX_OK;

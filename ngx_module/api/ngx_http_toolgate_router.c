@@ -114,7 +114,10 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
     ngx_http_toolgate_later("/v1/embeddings", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/completions", NGX_HTTP_TOOLGATE_SCOPE_RUN),
     ngx_http_toolgate_later("/v1/moderations", NGX_HTTP_TOOLGATE_SCOPE_RUN),
-    ngx_http_toolgate_later("/agentengine/api/v1", NGX_HTTP_TOOLGATE_SCOPE_RUN),
+
+    { ngx_string("/agentengine/api/v1"), 1, NGX_HTTP_GET|NGX_HTTP_POST, "GET, POST",
+      NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_actions },
+
     ngx_http_toolgate_later("/v1/toolsets", NGX_HTTP_TOOLGATE_SCOPE_TOOLS),
     ngx_http_toolgate_later("/v1/webhooks", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
     ngx_http_toolgate_later("/v1/knowledge", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),

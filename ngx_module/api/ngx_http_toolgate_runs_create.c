@@ -34,8 +34,6 @@ static void ngx_http_toolgate_runs_member(tg_buf_t *out,
     ngx_http_toolgate_body_t *body, const tg_scan_member_t *member);
 static ngx_uint_t ngx_http_toolgate_runs_is_own(ngx_http_toolgate_body_t *body,
     const tg_scan_member_t *member);
-static ngx_int_t ngx_http_toolgate_runs_replace(ngx_http_toolgate_body_t *body,
-    tg_buf_t *text);
 static void ngx_http_toolgate_runs_start(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_runs_agent(ngx_http_toolgate_check_t *c);
 
@@ -205,7 +203,7 @@ ngx_http_toolgate_runs_chat_form(ngx_http_toolgate_body_t *body,
 
     tg_buf_char(&text, '}');
 
-    rc = ngx_http_toolgate_runs_replace(body, &text);
+    rc = ngx_http_toolgate_body_replace(body, &text);
     tg_buf_free(&text);
 
     return rc;
@@ -247,39 +245,6 @@ ngx_http_toolgate_runs_is_own(ngx_http_toolgate_body_t *body,
     }
 
     return 0;
-}
-
-
-static ngx_int_t
-ngx_http_toolgate_runs_replace(ngx_http_toolgate_body_t *body, tg_buf_t *text)
-{
-    u_char     *data;
-    tg_scan_t  *scan;
-
-    scan = tg_scan_new();
-    data = text->error == TG_OK
-           ? ngx_http_toolgate_bytes_resize(body->request->pool, NULL, 0, 0,
-                                            text->len + 1)
-           : NULL;
-
-    if (scan == NULL || data == NULL) {
-        tg_scan_free(scan);
-        return NGX_ERROR;
-    }
-
-    ngx_memcpy(data, text->data, text->len);
-
-    ngx_http_toolgate_bytes_free(body->request->pool, body->data, body->cap);
-    tg_scan_free(body->scan);
-
-    body->data = data;
-    body->len = text->len;
-    body->cap = text->len + 1;
-    body->scan = scan;
-
-    return tg_scan_feed(scan, (char *) data, body->len) == TG_OK
-           && tg_scan_finish(scan) == TG_OK
-           ? NGX_OK : NGX_ERROR;
 }
 
 

@@ -14,14 +14,10 @@ static ngx_int_t ngx_http_toolgate_runs_nothing(ngx_http_toolgate_run_t *run,
 static ngx_int_t ngx_http_toolgate_runs_head(ngx_http_toolgate_run_t *run);
 static ngx_int_t ngx_http_toolgate_runs_ping(ngx_http_toolgate_run_t *run);
 static ngx_int_t ngx_http_toolgate_runs_finish(ngx_http_toolgate_run_t *run);
-static ngx_int_t ngx_http_toolgate_runs_fail(ngx_http_toolgate_run_t *run,
-    ngx_http_toolgate_failure_t *failure);
 static ngx_int_t ngx_http_toolgate_runs_event(ngx_http_toolgate_run_t *run,
     int64_t seq, tg_str_t event);
 static ngx_int_t ngx_http_toolgate_runs_document(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_run_answer_t *document);
-static ngx_int_t ngx_http_toolgate_runs_whole(ngx_http_toolgate_run_t *run,
-    ngx_uint_t status, tg_str_t json);
 static ngx_http_toolgate_run_t *ngx_http_toolgate_runs_follower(
     ngx_http_request_t *r, ngx_http_toolgate_project_t *project,
     ngx_http_toolgate_run_key_t *key);
@@ -214,7 +210,7 @@ ngx_http_toolgate_runs_document(ngx_http_toolgate_run_t *run,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_toolgate_runs_whole(ngx_http_toolgate_run_t *run, ngx_uint_t status,
     tg_str_t json)
 {
@@ -244,7 +240,7 @@ ngx_http_toolgate_runs_finish(ngx_http_toolgate_run_t *run)
 
 
 /* Of the request, not of the run: that one's end is in its document. */
-static ngx_int_t
+ngx_int_t
 ngx_http_toolgate_runs_fail(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure)
 {

@@ -23,6 +23,13 @@ void ngx_http_toolgate_runs_wait(ngx_http_request_t *r,
     ngx_http_toolgate_project_t *project, ngx_http_toolgate_run_key_t *key,
     int64_t after);
 
+/* Parts of faces like this one: a whole answer, and why there is none, when nothing
+ * was sent yet. */
+ngx_int_t ngx_http_toolgate_runs_whole(ngx_http_toolgate_run_t *run,
+    ngx_uint_t status, tg_str_t json);
+ngx_int_t ngx_http_toolgate_runs_fail(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_failure_t *failure);
+
 /* GET /v1/runs. */
 ngx_int_t ngx_http_toolgate_run_list(ngx_http_request_t *r,
     ngx_http_toolgate_key_t *key);

@@ -192,7 +192,11 @@ ngx_http_toolgate_checkpoint_intent(ngx_http_toolgate_call_t *call, tg_buf_t *ou
 
     tg_buf_cstr(out, "{\"tool\":");
     ngx_http_toolgate_checkpoint_string(out, call->name);
-    tg_buf_printf(out, ",\"arguments_sha256\":\"%s\",\"at\":%lld}", sha256,
+
+    /* of the rounds that lie behind it the last checkpoint is */
+
+    tg_buf_printf(out, ",\"arguments_sha256\":\"%s\",\"round\":%u,\"at\":%lld}",
+                  sha256, (unsigned) (call->run->round - 1),
                   (long long) ngx_time());
 }
 

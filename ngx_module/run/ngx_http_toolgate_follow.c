@@ -42,6 +42,14 @@ ngx_http_toolgate_follow_wake(ngx_http_toolgate_run_t *run)
 }
 
 
+void
+ngx_http_toolgate_follow_stop(ngx_http_toolgate_run_t *run)
+{
+    ngx_http_toolgate_follow_close(&run->durable->follow);
+    run->followed = 1;
+}
+
+
 static void
 ngx_http_toolgate_follow_event(void *data, int64_t seq, tg_str_t event)
 {
@@ -83,7 +91,10 @@ ngx_http_toolgate_follow_event(void *data, int64_t seq, tg_str_t event)
         run->out_of_memory = 1;
     }
 
-    if (ngx_http_toolgate_follow_ends(run, type)) {
+    if (run->followed) {
+        /* its face has seen enough */
+
+    } else if (ngx_http_toolgate_follow_ends(run, type)) {
         ngx_http_toolgate_follow_close(&run->durable->follow);
 
         ngx_http_toolgate_follow_ask(run);

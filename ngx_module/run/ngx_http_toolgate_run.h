@@ -418,6 +418,8 @@ void ngx_http_toolgate_run_follow(ngx_http_toolgate_run_t *run, int64_t after);
  * ended; EVENT_FOLLOWED follows, then call _follow_end. */
 void ngx_http_toolgate_follow(ngx_http_toolgate_run_t *run);
 void ngx_http_toolgate_follow_wake(ngx_http_toolgate_run_t *run);
+/* From inside of face->event: the answer ends with it, whether or not the run does. */
+void ngx_http_toolgate_follow_stop(ngx_http_toolgate_run_t *run);
 void ngx_http_toolgate_follow_end(ngx_http_toolgate_run_t *run);
 /* What a run that is followed has ended with, or why it has no answer. */
 void ngx_http_toolgate_follow_result(ngx_http_toolgate_run_t *run,

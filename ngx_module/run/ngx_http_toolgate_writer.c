@@ -47,6 +47,11 @@ ngx_http_toolgate_writer_start(ngx_http_toolgate_writer_t *w, ngx_uint_t status,
     r->headers_out.content_type_len = content_type->len;
     r->headers_out.content_length_n = length;
 
+    if (w->before.len && status == NGX_HTTP_OK && length != -1) {
+        r->headers_out.content_length_n += w->before.len + w->after.len;
+        w->wrapped = 1;
+    }
+
     if (event_stream) {
         if (ngx_http_toolgate_add_header(r, "X-Accel-Buffering", &no) != NGX_OK
             || ngx_http_toolgate_add_header(r, "Cache-Control", &no_cache)
@@ -64,7 +69,22 @@ ngx_http_toolgate_writer_start(ngx_http_toolgate_writer_t *w, ngx_uint_t status,
 
     rc = ngx_http_send_header(r);
 
-    return (rc == NGX_ERROR || rc > NGX_OK) ? NGX_ERROR : NGX_OK;
+    if (rc == NGX_ERROR || rc > NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return w->wrapped ? ngx_http_toolgate_writer_add(w, w->before.data,
+                                                     w->before.len)
+                      : NGX_OK;
+}
+
+
+void
+ngx_http_toolgate_writer_wrap(ngx_http_toolgate_writer_t *w, ngx_str_t before,
+    ngx_str_t after)
+{
+    w->before = before;
+    w->after = after;
 }
 
 
@@ -183,6 +203,12 @@ ngx_http_toolgate_writer_flush(ngx_http_toolgate_writer_t *w)
     wev = r->connection->write;
 
     if (w->ended && !w->flushed) {
+
+        if (w->wrapped
+            && ngx_http_toolgate_writer_add(w, w->after.data, w->after.len) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
 
         if (w->out == NULL) {
             cl = ngx_alloc_chain_link(r->pool);

@@ -25,8 +25,11 @@ typedef struct {
     size_t               queued;      /* bytes in out */
     size_t               unsent;      /* bytes in busy */
     ngx_msec_t           last_added;  /* when bytes were added last */
+    ngx_str_t            before;      /* of an answer that is whole and no error */
+    ngx_str_t            after;
     unsigned             started:1;   /* the head is out */
     unsigned             events:1;    /* it said that events follow */
+    unsigned             wrapped:1;   /* before is out, after follows at the end */
     unsigned             ended:1;     /* the last byte was added */
     unsigned             flushed:1;   /* ended, and the end was given to nginx */
 } ngx_http_toolgate_writer_t;
@@ -40,6 +43,11 @@ void ngx_http_toolgate_writer_init(ngx_http_toolgate_writer_t *w,
 ngx_int_t ngx_http_toolgate_writer_start(ngx_http_toolgate_writer_t *w,
     ngx_uint_t status, ngx_str_t *content_type, off_t length,
     ngx_uint_t event_stream);
+
+/* Puts these around an answer that is whole and no error, before it is started; they
+ * live as long as the writer. */
+void ngx_http_toolgate_writer_wrap(ngx_http_toolgate_writer_t *w,
+    ngx_str_t before, ngx_str_t after);
 
 /* Copies bytes into the queue; always takes all. */
 ngx_int_t ngx_http_toolgate_writer_add(ngx_http_toolgate_writer_t *w,

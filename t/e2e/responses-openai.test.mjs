@@ -1,6 +1,6 @@
 // The official openai client with the Responses API, as it is: an answer and its stream
 // of events, a tool that runs here shown as a call of a server, a tool of the caller's,
-// answered with the whole conversation, and parsed answers.
+// answered by previous_response_id or by the whole conversation, and parsed answers.
 
 import test, { before, after, beforeEach } from 'node:test';
 import assert from 'node:assert/strict';
@@ -81,27 +81,77 @@ test('raw events: numbers rise by one, and each says its own name', async () => 
   assert.deepEqual(JSON.parse(done.arguments), { city: 'Taif' });
 });
 
-test('a tool of the caller\'s, answered with the whole conversation', async () => {
-  const input = [{ role: 'user', content: 'Order 3, and the weather?' }];
-  shop.model.plan(
-    [{ send: callTurn([{ name: 'order_status', args: { number: '3' } }]) }],
-    [{ send: callTurn([{ name: 'get_weather', args: { city: 'Abha' } }]) }],
-    [{ send: textTurn('It is on its way.') }],
-  );
-  const first = await client.responses.create({ model: 'shop', input, tools });
-  assert.deepEqual(first.output.map((item) => item.type), ['mcp_call', 'function_call']);
-  const second = await client.responses.create({
-    model: 'shop', tools, input: [...input, ...first.output, ...await answers(first)],
-  });
-  assert.equal(second.output_text, 'It is on its way.');
-  assert.deepEqual(weather.asked, ['Abha']);
-  assert.equal(shop.tool.count('/orders/3'), 1, 'ours is not called again');
+for (const way of ['previous_response_id', 'the whole conversation']) {
+  test(`a tool of the caller's, answered by ${way}`, async () => {
+    const input = [{ role: 'user', content: 'Order 3, and the weather?' }];
+    weather.asked.length = 0;
+    shop.model.plan(
+      [{ send: callTurn([{ name: 'order_status', args: { number: '3' } }]) }],
+      [{ send: callTurn([{ name: 'get_weather', args: { city: 'Abha' } }]) }],
+      [{ send: textTurn('It is on its way.') }],
+    );
+    const first = await client.responses.create({ model: 'shop', input, tools });
+    assert.deepEqual(first.output.map((item) => item.type), ['mcp_call', 'function_call']);
+    const outputs = await answers(first);
+    const second = await client.responses.create({
+      model: 'shop', tools,
+      ...(way === 'previous_response_id'
+        ? { previous_response_id: first.id, input: outputs }
+        : { input: [...input, ...first.output, ...outputs] }),
+    });
+    assert.equal(second.output_text, 'It is on its way.');
+    assert.deepEqual(weather.asked, ['Abha']);
+    assert.equal(shop.tool.count('/orders/3'), 1, 'ours is not called again');
 
-  // the model has seen all of it, in its order
-  const { messages } = shop.model.request().json;
-  assert.deepEqual(messages.map((message) => message.role),
-    ['system', 'user', 'assistant', 'tool', 'assistant', 'tool']);
-  assert.match(messages.at(-1).content, /"sky":"clear"/);
+    // the model has seen all of it, in its order
+    const { messages } = shop.model.request().json;
+    assert.deepEqual(messages.map((message) => message.role),
+      ['system', 'user', 'assistant', 'tool', 'assistant', 'tool']);
+    assert.match(messages.at(-1).content, /"sky":"clear"/);
+  });
+}
+
+test('what is kept: retrieved, its input listed, continued, deleted', async () => {
+  const first = await client.responses.create({ model: 'shop', input: 'My name is Sara.' });
+  assert.deepEqual((await client.responses.retrieve(first.id)).output, first.output);
+  const items = [];
+  for await (const item of client.responses.inputItems.list(first.id)) items.push(item);
+  assert.equal(items.length, 1);
+  assert.equal(items[0].content[0].text, 'My name is Sara.');
+
+  const second = await client.responses.create({
+    model: 'shop', input: 'Who am I?', previous_response_id: first.id,
+  });
+  assert.equal(second.previous_response_id, first.id);
+  assert.deepEqual(shop.model.request().json.messages.slice(1).map((m) => [m.role, m.content]), [
+    ['user', 'My name is Sara.'], ['assistant', first.output_text], ['user', 'Who am I?'],
+  ]);
+
+  await client.responses.delete(first.id);
+  await assert.rejects(client.responses.retrieve(first.id), OpenAI.NotFoundError);
+});
+
+test('in the background: polled, and its stream read again from any event', async () => {
+  shop.model.plan([{ send: textTurn('one ').slice(0, 2) }, { until: 'go' }, { send: textTurn('two') }]);
+  const started = await client.responses.create({ model: 'shop', input: 'Count.', background: true });
+  assert.match(started.status, /queued|in_progress/);
+  shop.model.signal('go');
+  let response = started;
+  for (const end = Date.now() + 10_000; response.status !== 'completed' && Date.now() < end;) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    response = await client.responses.retrieve(started.id);
+  }
+  assert.equal(response.status, 'completed');
+  assert.equal(response.output_text, 'one two');
+});
+
+test('cancelled in the background: the model call ends', async () => {
+  shop.model.plan([{ send: textTurn('one ').slice(0, 2) }, { hang: true }]);
+  const started = await client.responses.create({ model: 'shop', input: 'Count.', background: true });
+  await shop.model.until(() => shop.model.journal.length === 1);
+  const cancelled = await client.responses.cancel(started.id);
+  assert.equal(cancelled.status, 'cancelled');
+  await shop.model.until(() => shop.model.request().closedAt !== undefined, 3000, 'the close');
 });
 
 test('parse: text.format goes to the model, and its answer is parsed', async () => {
@@ -114,7 +164,12 @@ test('parse: text.format goes to the model, and its answer is parsed', async () 
   assert.equal(shop.model.request().json.response_format.json_schema.name, 'report');
 });
 
-test('errors: a model that fails, and one that dies in the midst', async () => {
+test('errors: an unknown response, a model that fails, one that dies in the midst', async () => {
+  await assert.rejects(client.responses.retrieve('resp_0000000000000000000000'), OpenAI.NotFoundError);
+  await assert.rejects(client.responses.create({
+    model: 'shop', input: 'x', previous_response_id: 'resp_0000000000000000000000',
+  }), (error) => error.status === 404 || error.status === 400);
+
   shop.model.plan([{ status: 500 }, { send: 'oops' }]);
   await assert.rejects(client.responses.create({ model: 'shop', input: 'x' }), OpenAI.InternalServerError);
 

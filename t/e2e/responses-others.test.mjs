@@ -74,8 +74,15 @@ test('@openai/agents: streamed', async () => {
   assertBoth(weather);
 });
 
-// what is not stored is sent again as it was
-const unstored = { providerOptions: { openai: { store: false } } };
+test('@openai/agents: goes on by the id of the last response', async () => {
+  const first = await runner.run(agentWith(weatherTool()), 'My name is Sara.');
+  const second = await runner.run(agentWith(weatherTool()), 'Who am I?', {
+    previousResponseId: first.lastResponseId,
+  });
+  assert.equal(second.finalOutput, 'You said: Who am I?');
+  assert.deepEqual(shop.model.request().json.messages.filter((m) => m.role === 'user').map((m) => m.content),
+    ['My name is Sara.', 'Who am I?']);
+});
 
 const aiModel = () => createOpenAI({ baseURL: shop.stack.baseURL, apiKey: shop.stack.key }).responses('shop');
 
@@ -85,7 +92,7 @@ const aiTools = (weather) => ({
 
 test('ai: whole', async () => {
   const weather = weatherTool();
-  const options = { model: aiModel(), tools: aiTools(weather), stopWhen: stepCountIs(5), maxRetries: 0, ...unstored };
+  const options = { model: aiModel(), tools: aiTools(weather), stopWhen: stepCountIs(5), maxRetries: 0 };
   const ours = await generateText({ ...options, prompt: asking({ order_status: { number: '8812' } }) });
   assert.match(ours.text, SHIPPED);
   assert.equal(ours.steps.length, 1);
@@ -99,7 +106,7 @@ test('ai: streamed', async () => {
   const weather = weatherTool();
   planBoth();
   const stream = streamText({
-    model: aiModel(), tools: aiTools(weather), stopWhen: stepCountIs(5), maxRetries: 0, ...unstored,
+    model: aiModel(), tools: aiTools(weather), stopWhen: stepCountIs(5), maxRetries: 0,
     prompt: 'Order 3, and the weather?',
   });
   let said = '';

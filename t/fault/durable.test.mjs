@@ -204,3 +204,28 @@ describe('a model that says one thing in pieces', { concurrency: WORLDS }, () =>
     }),
   })));
 });
+
+describe('resumed by hand', { concurrency: WORLDS }, () => {
+  it('ResumeRun: a run whose lease is over goes on at once', () => borrow(async (world) => {
+    world.reset();
+    const killed = inModel(2)(world, () => killWorkers(world.first));
+    const { json: { Data: started } } = await world.first.api('/agentengine/api/v1/RunAgent', {
+      body: { AgentId: 'worker', Background: true, Messages: [{ role: 'user', content: 'Order 1.' }] },
+    });
+    await killed;
+    const { RunId, SessionId } = started;
+    const resume = (CheckpointId) => world.first.api('/agentengine/api/v1/ResumeRun',
+      { body: { AgentId: 'worker', SessionId, RunId, CheckpointId } });
+    assert.equal((await resume(`${RunId}:1`)).json.error.code, 'resume_already_running');
+    const [key] = world.redis.cli('keys', `*:${RunId}`).split('\n');
+    world.redis.cli('hset', key, 'lease', '0');
+    assert.equal((await resume(`${RunId}:0`)).json.error.code, 'checkpoint_not_resumable');
+    const at_ = performance.now();
+    const resumed = await resume(`${RunId}:1`);
+    assert.equal(resumed.json.Data.status, 'resuming', resumed.text);
+    const { text } = await world.first.api(resumed.json.Data.SubscribeUrl);
+    assert.match(text, /"EventType":"run_status","Content":"completed"/);
+    assert.ok(performance.now() - at_ < TAKEN_OVER_MS / 3);
+    assert.deepEqual(world.counts, [1, 1]);
+  }));
+});

@@ -89,6 +89,7 @@ http {
   server {
     listen 127.0.0.1:${nginx.port}${http2 ? ' http2' : ''};
     location /v1/ { toolgate_api; ${api} }
+    location /agentengine/ { toolgate_api; ${api} }
     ${locations.join('\n    ')}
     ${server}
   }
