@@ -23,6 +23,21 @@ const orderStatus = (url) => ({
   },
 });
 
+const addNote = (url) => ({
+  name: 'add_note', description: 'Adds a note to an order.', effect: 'action',
+  config: {
+    method: 'POST', url: `${url}/notes/{{args.number}}`, body: {},
+    parameters: {
+      type: 'object', properties: { number: { type: 'string' } }, required: ['number'],
+      additionalProperties: false,
+    },
+  },
+});
+
+/**
+ * The agent "shop" has a tool that runs here; "desk" has one besides that runs in the
+ * caller's app, and one that needs a person's approval.
+ */
 export async function startShop() {
   const model = await startMockModel();
   const tool = await startMockTool();
@@ -31,10 +46,20 @@ export async function startShop() {
     stack = await startStack({
       modelUrl: model.baseUrl, allow: ['127.0.0.1/32'], workers: 1,
       catalog: {
-        tools: [orderStatus(tool.url)],
+        tools: [orderStatus(tool.url), addNote(tool.url)],
         agents: [{
           name: 'shop', model: 'default', instructions: 'Be brief.',
           tools: { http: [{ tool: 'order_status' }] },
+        }, {
+          name: 'desk', model: 'default',
+          tools: {
+            allow_anonymous_actions: true, http: [{ tool: 'order_status' }, { tool: 'add_note' }],
+            client: [{
+              name: 'get_cart', description: 'The items in the cart.', effect: 'read',
+              parameters: { type: 'object', properties: {}, additionalProperties: false },
+            }],
+            toolset: { approval_mode: 'strict' },
+          },
         }],
       },
     });

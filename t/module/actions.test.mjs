@@ -280,6 +280,31 @@ test('ListToolReceipts: what was done, newest first, page by page', async () => 
   assertError(await post('ListToolReceipts', { AgentId: 'a', SessionId, x: 'y'.repeat(70_000) }), 413, 'request_too_large');
 });
 
+test('a run that waits for a person: interrupted, and followed further from there', async () => {
+  plan(callsTurn({ id: 'c', n: 'add_note', a: note('x') }), textTurn('Noted.'));
+  const { SessionId, RunId, InvocationId } = data(await runAgent({
+    Background: true, Metadata: { agentengine: { tool_approval_mode: 'strict' } },
+  }), 'RunAgent');
+  const first = await subscribe({ SessionId, InvocationId });
+  assert.match(first.text, /data: \[DONE\]\n\n$/);
+  const last = frames(first.text).at(-1);
+  assert.deepEqual([last.EventType, last.Content, last.Metadata.detail], ['run_status', 'interrupted', 'requires_action']);
+  const asked = frames(first.text).find((e) => e.EventType === 'approval_request');
+  assert.match(JSON.stringify(asked.Metadata.interrupt_info), /"add_note"/);
+  const body = { AgentId: 'a', SessionId, RunId, CheckpointId: `${RunId}:0` };
+  assertError(await post('ResumeRun', body), 409, 'checkpoint_not_resumable');
+  assert.equal(f.tool.count('/notes'), 0);
+
+  const { json: { required_action: { approvals: [approval] } } } = await f.nginx.request(`/v1/runs/${RunId}`);
+  const decided = await f.nginx.request(`/v1/approvals/${approval.id}`, { method: 'POST', body: { approved: true } });
+  assert.equal(decided.status, 200, decided.text);
+  const rest = frames((await subscribe({ SessionId, InvocationId, AfterSeqId: last.SeqId })).text);
+  assert.ok(rest.every((e) => e.SeqId > last.SeqId));
+  assert.deepEqual([rest.at(-1).Metadata.status, rest.at(-2).Content], ['completed', 'Noted.']);
+  assert.equal(rest.find((e) => e.EventType === 'tool_result').Metadata.tool_output.ok, true);
+  assert.equal(f.tool.count('/notes'), 1);
+});
+
 test('RunAgent: what is wrong', async () => {
   const cases = [
     [[], 'invalid_type'], [{ Messages: [] }, 'missing_parameter', 'AgentId'], [hello({ AgentId: 7 }), 'invalid_type', 'AgentId'],
