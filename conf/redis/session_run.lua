@@ -9,15 +9,15 @@
 -- caller's and begins with "run".
 --
 -- ARGV: [1] "begin", "keep" or "end"; [2] for how many seconds the session is kept
--- from now on; [3] the run; [4] all its messages so far, packed: of each the lengths
--- of its head and of itself (32 bits, little end first), then both. A run that is
--- taken away leaves what it has kept last, so that is never a call without a result.
+-- from now on; [3] the run; of "begin" and "keep" [4] all its messages so far, packed: of
+-- each the lengths of its head and of itself (32 bits, little end first), then both. What
+-- a run has kept last is what stays of it, when it ends and when it is taken away, so
+-- that is never a call without a result.
 --
 -- "keep" and "end" answer "ok", "gone" when another run has the session, or "none"
--- when it was deleted. An end is the only one: after it the run is gone. Of "end" also:
--- [5] for calls that were handed out: what is to stand for the result of each, packed in
--- the same way, its head with "call_id". Whoever begins next answers them, or they have
--- that result.
+-- when it was deleted. Of "keep" also: [5] for calls that were handed out: what is to
+-- stand for the result of each, packed in the same way, its head with "call_id". Whoever
+-- begins next answers them, or they have that result.
 --
 -- Of "begin" also: [5] the end user, or "" for an anonymous one; [6] the agent and its
 -- version; [7] what a new segment offers; [8] after how many idle seconds a new one
@@ -102,11 +102,10 @@ if verb ~= 'begin' then
     end
 
     if verb == 'keep' then
-        call('HSET', session, 'pending', packed)
+        call('HSET', session, 'pending', packed, 'open', ARGV[5])
     else
-        push(packed)
+        push(call('HGET', session, 'pending') or '')
         call('HDEL', session, 'run', 'pending')
-        call('HSET', session, 'open', ARGV[5])
     end
 
     keep_alive()

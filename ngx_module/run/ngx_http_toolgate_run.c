@@ -734,6 +734,7 @@ ngx_http_toolgate_run_complete(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_steps_close(run);
     ngx_http_toolgate_run_session_close(run, NULL);
     ngx_http_toolgate_durable_close(run, TG_STATUS_COMPLETED, NULL);
+    ngx_http_toolgate_run_session_end(run);
 
     if (run->face->finish(run) != NGX_OK) {
         run->out_of_memory = 1;
@@ -779,6 +780,7 @@ ngx_http_toolgate_run_fail_with(ngx_http_toolgate_run_t *run,
     status = ngx_http_toolgate_run_end_status(failure->error->code);
     ngx_http_toolgate_run_session_close(run, failure->error->code);
     ngx_http_toolgate_durable_close(run, status, failure->error->code);
+    ngx_http_toolgate_run_session_end(run);
 
     run->session_known = 0;
     run->opened = 0;

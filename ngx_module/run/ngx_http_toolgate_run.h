@@ -401,9 +401,12 @@ void ngx_http_toolgate_run_session_round(ngx_http_toolgate_run_t *run, tg_str_t 
     size_t *ends);
 /* Another worker drives it from here on. */
 void ngx_http_toolgate_run_session_leave(ngx_http_toolgate_run_t *run);
-/* The run is over. code NULL: it is completed. */
+/* The run is over: all that stays of it is kept. code NULL: it is completed. Then its
+ * end is written down, then _end gives the session back; who finds it ended finds all
+ * of it in the session. */
 void ngx_http_toolgate_run_session_close(ngx_http_toolgate_run_t *run,
     const char *code);
+void ngx_http_toolgate_run_session_end(ngx_http_toolgate_run_t *run);
 
 /* _run_scan.c: has a run that nobody drives driven on this node, soon. */
 void ngx_http_toolgate_run_kick(ngx_http_toolgate_main_conf_t *conf,

@@ -325,6 +325,7 @@ ngx_http_toolgate_run_session_left(void *data)
     ngx_http_toolgate_run_session_t *session = data;
 
     ngx_http_toolgate_run_session_close(session->run, "run_cancelled");
+    ngx_http_toolgate_run_session_end(session->run);
 }
 
 

@@ -25,7 +25,8 @@ struct ngx_http_toolgate_run_session_s {
     tg_buf_t                            scratch;
     size_t                              request_len;   /* of those of the request */
     unsigned                            joined:1;
-    unsigned                            closed:1;
+    unsigned                            closed:1;  /* all is kept */
+    unsigned                            ended:1;
 };
 
 

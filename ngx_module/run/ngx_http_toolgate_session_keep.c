@@ -23,7 +23,7 @@ static void ngx_http_toolgate_run_session_open_calls(
 static void ngx_http_toolgate_run_session_answer(
     ngx_http_toolgate_run_session_t *session);
 static void ngx_http_toolgate_run_session_send(
-    ngx_http_toolgate_run_session_t *session, tg_str_t open, ngx_uint_t end);
+    ngx_http_toolgate_run_session_t *session, tg_str_t open);
 
 
 void
@@ -97,7 +97,7 @@ ngx_http_toolgate_run_session_keep(ngx_http_toolgate_run_t *run)
     }
 
     ngx_http_toolgate_run_session_under_way(session, 0);
-    ngx_http_toolgate_run_session_send(session, tg_null_str, 0);
+    ngx_http_toolgate_run_session_send(session, tg_null_str);
 }
 
 
@@ -106,6 +106,7 @@ ngx_http_toolgate_run_session_leave(ngx_http_toolgate_run_t *run)
 {
     if (run->session) {
         run->session->closed = 1;
+        run->session->ended = 1;
     }
 }
 
@@ -130,6 +131,7 @@ ngx_http_toolgate_run_session_close(ngx_http_toolgate_run_t *run, const char *co
     if (code && (ngx_strcmp(code, "run_superseded") == 0
                  || ngx_strcmp(code, "run_moved") == 0))
     {
+        session->ended = 1;
         return;
     }
 
@@ -155,7 +157,7 @@ ngx_http_toolgate_run_session_close(ngx_http_toolgate_run_t *run, const char *co
         tg_buf_reset(&session->scratch);
     }
 
-    ngx_http_toolgate_run_session_send(session, tg_buf_get(&open), 1);
+    ngx_http_toolgate_run_session_send(session, tg_buf_get(&open));
     tg_buf_free(&open);
 }
 
@@ -360,10 +362,10 @@ ngx_http_toolgate_run_session_answer(ngx_http_toolgate_run_session_t *session)
 
 static void
 ngx_http_toolgate_run_session_send(ngx_http_toolgate_run_session_t *session,
-    tg_str_t open, ngx_uint_t end)
+    tg_str_t open)
 {
-    ngx_http_toolgate_run_t           *run;
-    ngx_http_toolgate_session_save_t   save;
+    ngx_str_t                 id;
+    ngx_http_toolgate_run_t  *run;
 
     run = session->run;
 
@@ -375,12 +377,32 @@ ngx_http_toolgate_run_session_send(ngx_http_toolgate_run_session_t *session,
         return;
     }
 
-    save.run.data = (u_char *) run->id;
-    save.run.len = ngx_strlen(run->id);
-    save.messages = tg_buf_get(&session->scratch);
-    save.open = open;
-    save.end = end ? 1 : 0;
+    id.data = (u_char *) run->id;
+    id.len = ngx_strlen(run->id);
 
-    ngx_http_toolgate_session_save(run->conf->redis, &session->key,
-                                   run->conf->retention, &save);
+    ngx_http_toolgate_session_keep(run->conf->redis, &session->key,
+                                   run->conf->retention, &id,
+                                   tg_buf_get(&session->scratch), open);
+}
+
+
+void
+ngx_http_toolgate_run_session_end(ngx_http_toolgate_run_t *run)
+{
+    ngx_str_t                         id;
+    ngx_http_toolgate_run_session_t  *session;
+
+    session = run->session;
+
+    if (session == NULL || !session->closed || session->ended) {
+        return;
+    }
+
+    session->ended = 1;
+
+    id.data = (u_char *) run->id;
+    id.len = ngx_strlen(run->id);
+
+    ngx_http_toolgate_session_end(run->conf->redis, &session->key,
+                                  run->conf->retention, &id);
 }

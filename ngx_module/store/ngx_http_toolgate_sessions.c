@@ -46,6 +46,9 @@ static ngx_int_t ngx_http_toolgate_session_ask(ngx_pool_t *pool, ngx_log_t *log,
     void *data);
 static void ngx_http_toolgate_session_reply(void *data, redisReply *reply);
 static void ngx_http_toolgate_session_drop(void *data);
+static void ngx_http_toolgate_session_tell(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_session_key_t *key, time_t retention, ngx_str_t *run,
+    ngx_str_t *args, ngx_uint_t argc);
 static void ngx_http_toolgate_session_kept(void *data, redisReply *reply);
 static void ngx_http_toolgate_session_told(ngx_toolgate_redis_conf_t *redis,
     ngx_uint_t taken);
@@ -214,90 +217,56 @@ ngx_http_toolgate_session_begin(ngx_pool_t *pool, ngx_log_t *log,
 
 
 void
-ngx_http_toolgate_session_save(ngx_toolgate_redis_conf_t *redis,
-    ngx_http_toolgate_session_key_t *key, time_t retention,
-    ngx_http_toolgate_session_save_t *save)
+ngx_http_toolgate_session_keep(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_session_key_t *key, time_t retention, ngx_str_t *run,
+    tg_str_t messages, tg_str_t open)
+{
+    ngx_str_t  args[NGX_HTTP_TOOLGATE_SESSION_KEYS + 5];
+
+    ngx_str_set(&args[2], "keep");
+    args[5].data = (u_char *) messages.data;
+    args[5].len = messages.len;
+    args[6].data = (u_char *) open.data;
+    args[6].len = open.len;
+
+    ngx_http_toolgate_session_tell(redis, key, retention, run, args, 7);
+}
+
+
+void
+ngx_http_toolgate_session_end(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_session_key_t *key, time_t retention, ngx_str_t *run)
+{
+    ngx_str_t  args[NGX_HTTP_TOOLGATE_SESSION_KEYS + 3];
+
+    ngx_str_set(&args[2], "end");
+
+    ngx_http_toolgate_session_tell(redis, key, retention, run, args, 5);
+}
+
+
+/* Nobody waits for the answer. */
+static void
+ngx_http_toolgate_session_tell(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_session_key_t *key, time_t retention, ngx_str_t *run,
+    ngx_str_t *args, ngx_uint_t argc)
 {
     u_char                             seconds[NGX_SIZE_T_LEN];
-    ngx_str_t                          args[NGX_HTTP_TOOLGATE_SESSION_KEYS + 5];
     ngx_http_toolgate_session_names_t  names;
-
-    static ngx_str_t  verbs[2] = { ngx_string("keep"), ngx_string("end") };
 
     ngx_http_toolgate_session_keys(redis, key, &names, args);
 
-    args[2] = verbs[save->end];
     args[3] = ngx_http_toolgate_session_number(seconds, (size_t) retention);
-    args[4] = save->run;
-    args[5].data = (u_char *) save->messages.data;
-    args[5].len = save->messages.len;
-    args[6].data = (u_char *) save->open.data;
-    args[6].len = save->open.len;
+    args[4] = *run;
 
     if (!ngx_toolgate_redis_up(redis)
         || ngx_toolgate_redis_script(redis, ngx_cycle->log,
-                                     &ngx_toolgate_script_session_run, 2, 7, args,
+                                     &ngx_toolgate_script_session_run, 2, argc, args,
                                      ngx_http_toolgate_session_kept, redis)
            == NULL)
     {
         ngx_http_toolgate_session_told(redis, 0);
     }
-}
-
-
-void
-ngx_http_toolgate_session_pack(tg_buf_t *out, tg_str_t head, tg_str_t message)
-{
-    u_char      lengths[8];
-    ngx_uint_t  i;
-
-    for (i = 0; i < 4; i++) {
-        lengths[i] = (u_char) (head.len >> (8 * i));
-        lengths[4 + i] = (u_char) (message.len >> (8 * i));
-    }
-
-    tg_buf_append(out, lengths, sizeof(lengths));
-    tg_buf_str(out, head);
-    tg_buf_str(out, message);
-}
-
-
-ngx_int_t
-ngx_http_toolgate_session_unpack(tg_str_t list, size_t *at, tg_str_t *head,
-    tg_str_t *message)
-{
-    size_t      left;
-    u_char     *p;
-    ngx_uint_t  i;
-
-    left = list.len - *at;
-    p = (u_char *) list.data + *at;
-
-    if (left == 0) {
-        return NGX_DONE;
-    }
-
-    if (left < 8) {
-        return NGX_ERROR;
-    }
-
-    head->len = 0;
-    message->len = 0;
-
-    for (i = 0; i < 4; i++) {
-        head->len |= (size_t) p[i] << (8 * i);
-        message->len |= (size_t) p[4 + i] << (8 * i);
-    }
-
-    if (head->len + message->len > left - 8) {
-        return NGX_ERROR;
-    }
-
-    head->data = (char *) p + 8;
-    message->data = head->data + head->len;
-    *at += 8 + head->len + message->len;
-
-    return NGX_OK;
 }
 
 

@@ -86,14 +86,6 @@ typedef struct {
     unsigned        create:1;         /* one that is not there */
 } ngx_http_toolgate_session_begin_t;
 
-/* What stays of a run. */
-typedef struct {
-    ngx_str_t       run;
-    tg_str_t        messages;         /* packed, from its first one on */
-    tg_str_t        open;             /* packed: results of calls not answered yet */
-    unsigned        end:1;
-} ngx_http_toolgate_session_save_t;
-
 
 /*
  * Each of these asks once; done is called once, from the event loop, unless pool is
@@ -135,15 +127,20 @@ ngx_int_t ngx_http_toolgate_session_begin(ngx_pool_t *pool, ngx_log_t *log,
     ngx_http_toolgate_session_done_pt done, void *data);
 
 /*
- * What is to stay of a run when it gets no further, or, at its end, all that it adds to
- * the session. Nobody waits and everything is copied; redis lives as long as the
- * worker. When Redis does not take it, that is one line in the log until it does again.
+ * What is to stay of a run when it gets no further: packed messages from its first one
+ * on, and results of calls that wait to be answered by whoever begins next. Nobody waits
+ * and everything is copied; redis lives as long as the worker. When Redis does not take
+ * it, that is one line in the log until it does again.
  */
-void ngx_http_toolgate_session_save(ngx_toolgate_redis_conf_t *redis,
-    ngx_http_toolgate_session_key_t *key, time_t retention,
-    ngx_http_toolgate_session_save_t *save);
+void ngx_http_toolgate_session_keep(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_session_key_t *key, time_t retention, ngx_str_t *run,
+    tg_str_t messages, tg_str_t open);
 
-/* Appends one message to a packed list: head is members of JSON that begin with "run"
+/* The run is over, and what it has kept is part of the session. The same rules. */
+void ngx_http_toolgate_session_end(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_session_key_t *key, time_t retention, ngx_str_t *run);
+
+/* _session_pack.c: appends one message to a packed list: head is members of JSON that begin with "run"
  * and have neither "bytes" nor "message"; message is JSON. */
 void ngx_http_toolgate_session_pack(tg_buf_t *out, tg_str_t head, tg_str_t message);
 

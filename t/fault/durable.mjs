@@ -117,7 +117,7 @@ class Durable {
   }
 
   /** A run, made on a node by a client that comes again until it has its answer. */
-  order({ node = this.first, others = [], face = 'runs' } = {}) {
+  order({ node = this.first, others = [], face = 'runs', session } = {}) {
     const id = `order-${process.pid}-${++this.#runs}`;
     const body = face === 'chat'
       ? { model: 'worker', messages: [{ role: 'user', content: 'Order 1.' }] }
@@ -125,7 +125,7 @@ class Durable {
     const order = {
       id, face, attempts: 0,
       ask: (at) => at.api(face === 'chat' ? '/v1/chat/completions' : '/v1/runs',
-        { body: { ...body, invocation_id: id, allow_actions: true } }),
+        { body: { ...body, invocation_id: id, allow_actions: true, session_id: session } }),
     };
     order.answer = this.#answer(order, [node, ...others]);
     order.answer.catch(() => {});

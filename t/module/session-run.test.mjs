@@ -21,7 +21,7 @@ let f;
 before(async () => {
   w = await startWorld({
     nodes: 2, agents: undefined, workers: 2, runHost: 'toolgate_run_timeout 5s;',
-    http: 'toolgate_max_history 8k; toolgate_segment_idle 2s;', api: 'toolgate_sse_ping 200ms;',
+    http: 'toolgate_max_history 8k; toolgate_segment_idle 3s;', api: 'toolgate_sse_ping 200ms;',
     catalog: { end_user_keys: [{ name: 'app', alg: 'HS256', ...ISSUER.register }] },
   });
   f = w.node;
@@ -52,6 +52,11 @@ const look = (id, n) => ({ id, n: 'order_status', a: order(String(n)) });
 const note = (id, text) => ({ id, n: 'add_note', a: JSON.stringify({ body: text }) });
 const runOf = (a) => a.headers['x-toolgate-run'];
 const run = async (id, options) => (await f.nginx.request(`/v1/runs/${id}`, options)).json;
+/** A change of the control plane, and the time until every worker has seen it. */
+const change = async (...a) => {
+  await w.ok(...a);
+  await sleep(500);
+};
 const steps = async (id) => (await f.nginx.request(`/v1/runs/${id}/steps`)).json.data;
 
 test('the history goes in front, to the byte, as each model request was before', async () => {
@@ -190,30 +195,30 @@ test('the list is fixed for the segment: switches refuse at call time, a new seg
   assert.deepEqual([offered(), f.codes()], [both, ['ok']]);
   const before = list();
   const refused = async (patch, path, name, code) => {
-    await w.ok('PATCH', path, patch[0]);
+    await change('PATCH', path, patch[0]);
     await ok(id, 'b', [call(name), OK], more);
     assert.deepEqual([offered(), f.codes(), f.tool.count()], [both, [code], 0], code);
     assert.equal(list(), before, 'to the byte');
-    await w.ok('PATCH', path, patch[1]);
+    await change('PATCH', path, patch[1]);
   };
   await refused([{ actions_paused: true }, { actions_paused: false }], `/v1/agents/${agent.id}`, 'segment_act', 'actions_paused');
   await refused([{ tools: { enabled: false } }, { tools: { enabled: true } }], `/v1/agents/${agent.id}`, 'segment_read', 'tools_disabled');
   await refused([{ enabled: false }, { enabled: true }], `/v1/tools/${tool.id}`, 'segment_read', 'tool_not_available');
 
-  await w.ok('PATCH', `/v1/agents/${agent.id}`, { actions_paused: true });
+  await change('PATCH', `/v1/agents/${agent.id}`, { actions_paused: true });
   await ok(id, 'c', [OK], { ...more, new_segment: true });
   assert.deepEqual(offered(), ['segment_read'], 'a new segment by request');
-  await w.ok('PATCH', `/v1/agents/${agent.id}`, { actions_paused: false });
+  await change('PATCH', `/v1/agents/${agent.id}`, { actions_paused: false });
   await ok(id, 'd', [OK], more);
   assert.deepEqual(offered(), ['segment_read']);
-  await sleep(3200);
+  await sleep(4200);
   await ok(id, 'e', [OK], more);
   assert.deepEqual(offered(), both, 'after idle time');
 
-  await w.ok('PATCH', `/v1/agents/${agent.id}`, { tools: { http: [{ tool: 'segment_read' }] } });
+  await change('PATCH', `/v1/agents/${agent.id}`, { tools: { http: [{ tool: 'segment_read' }] } });
   await ok(id, 'f', [OK], more);
   assert.deepEqual(offered(), both, 'a draft is nobody\'s business');
-  await w.ok('POST', `/v1/agents/${agent.id}/publish`);
+  await change('POST', `/v1/agents/${agent.id}/publish`);
   await ok(id, 'g', [OK], more);
   assert.deepEqual(offered(), ['segment_read'], 'another version');
   await ok(id, 'h', [OK]);

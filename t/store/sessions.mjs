@@ -28,7 +28,7 @@ const RUN = `local function pack(list)
     return packed
 end
 ARGV[4] = pack(ARGV[4])
-if ARGV[1] == 'end' then
+if ARGV[1] == 'keep' then
     ARGV[5] = pack(ARGV[5])
 end
 local answer = (function()
@@ -63,7 +63,11 @@ async function begin(run, messages = [], { user = '', agent = 'agent_1@1', offer
 const write = (verb) => (run, messages = [], open = []) =>
     redis.call('EVAL', RUN, 2, SESSION, MESSAGES, verb, HOUR, run, packed(run, messages), JSON.stringify(open));
 const keep = write('keep');
-const end = write('end');
+/** Its end, with all that it has said. */
+async function end(run, messages = [], open = []) {
+    await keep(run, messages, open);
+    return write('end')(run);
+}
 
 /** A whole exchange of one question and one answer. */
 async function exchange(run, question, answer, options) {
