@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import assert from 'node:assert/strict';
 import { textTurn } from '../lib/openai-wire.mjs';
 import { TAKEN_OVER_MS, codesOf, killWorkers, save, startDurable } from './durable.mjs';
+import { until } from './fault.mjs';
 
 // a kill costs a lease of 10 s, in which nothing happens: worlds wait side by side
 const WORLDS = 4;
@@ -75,6 +76,7 @@ async function goesOn(world, id, codes) {
     { body: { model: 'worker', session_id: id, messages: [{ role: 'user', content: 'And?' }], if_busy: 'reject' } });
   assert.equal(next.status, 200, next.text);
   const told = world.model.request(-1).json.messages.filter((m) => m.role !== 'system');
+  assert.equal(told.at(-1).content, 'And?');
   assert.deepEqual(told.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant', 'tool', 'assistant', 'user']);
   const results = told.filter((m) => m.role === 'tool').map((m) => JSON.parse(m.content));
   assert.deepEqual(results.map((r) => (r.ok ? null : r.error.code)), codes);
@@ -86,7 +88,10 @@ async function goesOn(world, id, codes) {
 
 async function survive(world, kill, codes, face) {
   world.reset();
-  const { json: { id } } = await world.first.api('/v1/sessions', { body: {} });
+  const { id } = await until('the store is there', async () => {
+    const answer = await world.first.api('/v1/sessions', { body: {} });
+    return answer.status === 201 && answer.json;
+  });
   let killedAt;
   const done = kill(world, async () => {
     killedAt = performance.now();
@@ -95,6 +100,7 @@ async function survive(world, kill, codes, face) {
   const order = world.order({ face, session: id });
   await Promise.race([done, order.answer.then(() => assert.fail('it was never killed'))]);
   assert.deepEqual(codesOf(order, await order.answer), codes);
+  assert.ok(world.counts.every((n) => n <= 1), `${world.counts}`);
   assert.ok(performance.now() - killedAt < TAKEN_OVER_MS);
   await goesOn(world, id, codes);
 }
