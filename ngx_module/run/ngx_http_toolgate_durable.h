@@ -51,7 +51,22 @@ struct ngx_http_toolgate_durable_s {
 };
 
 
-/* _durable.c: writes fields together with the events that wait. done NULL: nobody
+/* Between _run.c, the state machine, and _run_life.c. */
+void ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run);
+void ngx_http_toolgate_run_limit_time(ngx_http_toolgate_run_t *run,
+    ngx_msec_t left);
+void ngx_http_toolgate_run_open(ngx_http_toolgate_run_t *run, ngx_int_t rc);
+void ngx_http_toolgate_run_ping(ngx_event_t *ev);
+void ngx_http_toolgate_run_stop(ngx_http_toolgate_run_t *run);
+
+/* Between the files of the durable run. renewed: what the store says of a write that
+ * renews the lease; it may end the run. */
+void ngx_http_toolgate_durable_flush_event(ngx_event_t *ev);
+void ngx_http_toolgate_durable_renewed(void *data,
+    ngx_http_toolgate_run_answer_t *answer);
+void ngx_http_toolgate_durable_stop(ngx_http_toolgate_durable_t *durable);
+
+/* _durable_events.c: writes fields together with the events that wait. done NULL: nobody
  * waits for the answer. */
 ngx_int_t ngx_http_toolgate_durable_save(ngx_http_toolgate_durable_t *durable,
     ngx_http_toolgate_save_e what, const char *status,
