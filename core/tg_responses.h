@@ -95,6 +95,23 @@ tg_rc_e tg_responses_messages(tg_str_t input, tg_buf_t *out);
  * what was before it. */
 bool tg_responses_answers(tg_str_t input);
 
+/* Appends {"tool_outputs":[{"call_id","output"},…]} of an input that has nothing but
+ * outputs of calls; *count is how many. TG_E_INVALID: it has something else, too. */
+tg_rc_e tg_responses_tool_outputs(tg_str_t input, tg_buf_t *out, size_t *count);
+
+/* What a person has decided, as an item of an input says it. id and reason are without
+ * quotes, escapes as they are. */
+typedef struct {
+    tg_str_t  id;
+    bool      approve;
+    tg_str_t  reason;
+} tg_responses_decision_t;
+
+/* Finds the decisions of an input: at most max, *count is how many there are in all.
+ * TG_E_INVALID with *fault: one is not whole. */
+tg_rc_e tg_responses_decisions(tg_str_t input, tg_responses_decision_t *decisions,
+    size_t max, size_t *count, tg_responses_fault_t *fault);
+
 /*
  * Items that an input names by their id instead of having them. Ids of ours lead to
  * the response that they are of.

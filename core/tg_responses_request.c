@@ -534,6 +534,49 @@ tg_responses_answers(tg_str_t input)
 
 
 tg_rc_e
+tg_responses_tool_outputs(tg_str_t input, tg_buf_t *out, size_t *count)
+{
+    tg_scan_type_e           kind;
+    tg_responses_in_t        in;
+    tg_responses_request_t   t;
+
+    *count = 0;
+    tg_responses_request_init(&t, NULL, NULL, tg_responses_add_text, out);
+    tg_buf_cstr(out, "{\"tool_outputs\":[");
+
+    t.items = tg_walk_over(input);
+
+    if (!tg_walk_enter(&t.items)) {
+        return TG_E_INVALID;
+    }
+
+    while ((kind = tg_walk_at_element(&t.items)) == TG_SCAN_OBJECT) {
+        tg_responses_item_read(&t.items, &in);
+
+        if (!tg_walk_is(tg_walk_inside(in.type), "function_call_output")
+            || in.call_id.type != TG_SCAN_STRING)
+        {
+            return TG_E_INVALID;
+        }
+
+        tg_buf_cstr(out, (*count)++ ? ",{\"call_id\":" : "{\"call_id\":");
+        tg_buf_str(out, in.call_id.text);
+        tg_buf_cstr(out, ",\"output\":");
+
+        if (tg_responses_joined(&t, in.output, "output") != TG_OK) {
+            return t.fault.code ? TG_E_INVALID : t.rc;
+        }
+
+        tg_buf_char(out, '}');
+    }
+
+    tg_buf_cstr(out, "]}");
+
+    return kind == TG_SCAN_NONE ? out->error : TG_E_INVALID;
+}
+
+
+tg_rc_e
 tg_responses_request_step(tg_responses_request_t *t, size_t budget)
 {
     tg_rc_e          rc;

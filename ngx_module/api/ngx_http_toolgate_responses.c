@@ -18,6 +18,7 @@ static ngx_int_t ngx_http_toolgate_responses_previous(
 static void ngx_http_toolgate_responses_known(ngx_http_toolgate_check_t *c);
 static void ngx_http_toolgate_responses_whole(ngx_http_toolgate_check_t *c);
 static void ngx_http_toolgate_responses_start(ngx_http_toolgate_check_t *c);
+static void ngx_http_toolgate_responses_new(ngx_http_toolgate_check_t *c);
 
 
 ngx_int_t
@@ -233,8 +234,6 @@ ngx_http_toolgate_responses_whole(ngx_http_toolgate_check_t *c)
 static void
 ngx_http_toolgate_responses_start(ngx_http_toolgate_check_t *c)
 {
-    ngx_http_toolgate_responses_state_t  *state = c->run->face_data;
-
     /* a model that is passed through answers in the form of chat as well */
 
     c->run->relay = 0;
@@ -244,6 +243,16 @@ ngx_http_toolgate_responses_start(ngx_http_toolgate_check_t *c)
         ngx_http_toolgate_check_refuse(c);
         return;
     }
+
+    ngx_http_toolgate_responses_continue(c, ngx_http_toolgate_responses_new);
+}
+
+
+/* A run that waits for nothing of it: it is a new one. */
+static void
+ngx_http_toolgate_responses_new(ngx_http_toolgate_check_t *c)
+{
+    ngx_http_toolgate_responses_state_t  *state = c->run->face_data;
 
     ngx_http_toolgate_check_prompt(c);
 

@@ -29,6 +29,7 @@ typedef struct {
     ngx_array_t      calls;        /* of a run that is followed: those it has shown */
     unsigned         keep:1;
     unsigned         background:1;
+    unsigned         own:1;        /* its run is an older response's, too */
     unsigned         there:1;      /* it is in the store already */
     unsigned         answered:1;   /* its caller waits for nothing more */
 } ngx_http_toolgate_responses_state_t;
@@ -75,6 +76,11 @@ ngx_int_t ngx_http_toolgate_responses_detach(ngx_http_toolgate_check_t *c);
 /* Of a run that goes on on the run host: gives it this face when its response is kept,
  * then calls done. */
 void ngx_http_toolgate_responses_resume(ngx_http_toolgate_check_t *c,
+    ngx_http_toolgate_check_done_pt done);
+
+/* _responses_continue.c: has a run go on that waits for what the input brings; calls
+ * done when there is none. On a fault the request is answered. */
+void ngx_http_toolgate_responses_continue(ngx_http_toolgate_check_t *c,
     ngx_http_toolgate_check_done_pt done);
 
 /* _responses_keep.c: asks the store for what was said before and calls done. On a fault

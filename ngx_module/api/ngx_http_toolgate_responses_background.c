@@ -137,7 +137,11 @@ ngx_http_toolgate_responses_resumed(void *data,
     run = resume->check->run;
     connection = run->request->connection;
 
+    /* and one that has ended stays as it is: who had its run go on has another */
+
     if (answer->state == NGX_HTTP_TOOLGATE_RESPONSE_OK
+        && ngx_http_toolgate_responses_is_live((tg_str_t) { answer->text.len,
+                                                     (char *) answer->text.data })
         && ngx_http_toolgate_responses_face_restore(run,
                (tg_str_t) { answer->text.len, (char *) answer->text.data })
            == NGX_OK)

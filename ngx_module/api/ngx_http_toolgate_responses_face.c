@@ -28,6 +28,9 @@ static ngx_int_t ngx_http_toolgate_responses_call_begins(
 static ngx_int_t ngx_http_toolgate_responses_call_ended(
     ngx_http_toolgate_run_t *run, ngx_http_toolgate_call_t *call);
 static tg_rc_e ngx_http_toolgate_responses_handed(ngx_http_toolgate_run_t *run);
+static tg_rc_e ngx_http_toolgate_responses_waits(ngx_http_toolgate_run_t *run);
+static ngx_uint_t ngx_http_toolgate_responses_is_client(
+    ngx_http_toolgate_call_t *call);
 static tg_rc_e ngx_http_toolgate_responses_passed(ngx_http_toolgate_run_t *run);
 static void ngx_http_toolgate_responses_cleanup(void *data);
 
@@ -43,6 +46,8 @@ const ngx_http_toolgate_face_t  ngx_http_toolgate_responses_face = {
     .call_begins = ngx_http_toolgate_responses_call_begins,
     .call_ended = ngx_http_toolgate_responses_call_ended,
     .name = "responses",
+    .waits = 1,
+    .pauses = 1,
     .event = ngx_http_toolgate_responses_event,
     .document = ngx_http_toolgate_responses_document
 };
@@ -122,7 +127,7 @@ ngx_http_toolgate_responses_of(ngx_http_toolgate_run_t *run)
 {
     ngx_http_toolgate_responses_state_t  *state = run->face_data;
 
-    if (ngx_strcmp(state->answer.id + 5, run->id + 4) != 0) {
+    if (!state->own && ngx_strcmp(state->answer.id + 5, run->id + 4) != 0) {
         snprintf(state->answer.id, sizeof(state->answer.id), "resp_%s", run->id + 4);
         state->keep = 0;
     }
@@ -274,6 +279,14 @@ ngx_http_toolgate_responses_ping(ngx_http_toolgate_run_t *run)
 }
 
 
+/* What the caller's app runs is no call of the server's. */
+static ngx_uint_t
+ngx_http_toolgate_responses_is_client(ngx_http_toolgate_call_t *call)
+{
+    return call->tool && call->tool->kind == NGX_HTTP_TOOLGATE_TOOL_CLIENT;
+}
+
+
 static ngx_int_t
 ngx_http_toolgate_responses_call_begins(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_call_t *call)
@@ -281,6 +294,10 @@ ngx_http_toolgate_responses_call_begins(ngx_http_toolgate_run_t *run,
     size_t                                index;
     tg_rc_e                               rc;
     tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
+
+    if (ngx_http_toolgate_responses_is_client(call)) {
+        return NGX_OK;
+    }
 
     index = 0;
     rc = tg_responses_call_begins(answer,
@@ -298,6 +315,10 @@ ngx_http_toolgate_responses_call_ended(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_call_t *call)
 {
     tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
+
+    if (ngx_http_toolgate_responses_is_client(call)) {
+        return NGX_OK;
+    }
 
     return ngx_http_toolgate_responses_send(run,
                tg_responses_call_ended(answer, call->shown,
@@ -369,6 +390,42 @@ ngx_http_toolgate_responses_passed(ngx_http_toolgate_run_t *run)
 }
 
 
+/* The calls that a person has to approve before the run goes on. */
+static tg_rc_e
+ngx_http_toolgate_responses_waits(ngx_http_toolgate_run_t *run)
+{
+    json_t           *required, *approval;
+    size_t            i;
+    tg_rc_e           rc;
+    tg_buf_t          arguments;
+    tg_json_error_t   ignored;
+
+    required = tg_json_load((tg_str_t) { run->required.len,
+                                         (char *) run->required.data }, &ignored);
+    tg_buf_init(&arguments, TG_RESPONSES_TEXT_MAX);
+    rc = TG_OK;
+
+    json_array_foreach(json_object_get(required, "approvals"), i, approval) {
+        if (rc != TG_OK) {
+            break;
+        }
+
+        tg_buf_reset(&arguments);
+        tg_json_dump(json_object_get(approval, "arguments"), &arguments);
+
+        rc = tg_responses_approval_request(ngx_http_toolgate_responses_of(run),
+                                           tg_json_get_string(approval, "id"),
+                                           tg_json_get_string(approval, "tool_name"),
+                                           tg_buf_get(&arguments));
+    }
+
+    tg_buf_free(&arguments);
+    json_decref(required);
+
+    return rc;
+}
+
+
 static ngx_int_t
 ngx_http_toolgate_responses_finish(ngx_http_toolgate_run_t *run)
 {
@@ -398,6 +455,10 @@ ngx_http_toolgate_responses_finish(ngx_http_toolgate_run_t *run)
     } else if (ngx_strcmp(run->finish_reason, "tool_calls") == 0) {
         rc = run->calls ? ngx_http_toolgate_responses_handed(run)
                         : ngx_http_toolgate_responses_passed(run);
+    }
+
+    if (rc == TG_OK && run->required.len) {
+        rc = ngx_http_toolgate_responses_waits(run);
     }
 
     if (rc == TG_OK) {

@@ -9,21 +9,19 @@
 
 #define NGX_HTTP_TOOLGATE_RESPONSES_PARAGRAPH  "\n\n"
 
-/* A call of the server's that was shown. */
+/* A call that has begun. */
 typedef struct {
-    char    id[TG_ID_MAX_LEN];
-    size_t  index;
+    char       id[TG_ID_MAX_LEN];
+    ngx_str_t  arguments;
 } ngx_http_toolgate_responses_call_t;
 
 
-static tg_rc_e ngx_http_toolgate_responses_shown_text(tg_responses_t *answer,
-    tg_str_t delta);
+static tg_rc_e ngx_http_toolgate_responses_shown_text(
+    ngx_http_toolgate_run_t *run, tg_str_t delta);
 static tg_rc_e ngx_http_toolgate_responses_shown_call(ngx_http_toolgate_run_t *run,
     json_t *event);
 static tg_rc_e ngx_http_toolgate_responses_shown_result(
     ngx_http_toolgate_run_t *run, json_t *event);
-static tg_rc_e ngx_http_toolgate_responses_begin_call(ngx_http_toolgate_run_t *run,
-    json_t *event, tg_str_t arguments, size_t *index);
 static ngx_int_t ngx_http_toolgate_responses_begun(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_run_answer_t *document);
 
@@ -47,7 +45,7 @@ ngx_http_toolgate_responses_event(ngx_http_toolgate_run_t *run, int64_t seq,
         rc = tg_responses_open(answer);
 
     } else if (tg_str_eq(type, tg_str("run.text_delta"))) {
-        rc = ngx_http_toolgate_responses_shown_text(answer,
+        rc = ngx_http_toolgate_responses_shown_text(run,
                                               tg_json_get_string(tree, "delta"));
 
     } else if (tg_str_eq(type, tg_str("run.tool_call"))) {
@@ -65,11 +63,17 @@ ngx_http_toolgate_responses_event(ngx_http_toolgate_run_t *run, int64_t seq,
 
 /* Texts of two rounds are parted by their items here. */
 static tg_rc_e
-ngx_http_toolgate_responses_shown_text(tg_responses_t *answer, tg_str_t delta)
+ngx_http_toolgate_responses_shown_text(ngx_http_toolgate_run_t *run, tg_str_t delta)
 {
+    tg_responses_t                       *answer;
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
     const size_t  len = sizeof(NGX_HTTP_TOOLGATE_RESPONSES_PARAGRAPH) - 1;
 
-    if (answer->part == TG_RESPONSES_NONE && answer->item_count && delta.len >= len
+    answer = ngx_http_toolgate_responses_of(run);
+
+    if (answer->part == TG_RESPONSES_NONE && (answer->item_count || state->own)
+        && delta.len >= len
         && ngx_memcmp(delta.data, NGX_HTTP_TOOLGATE_RESPONSES_PARAGRAPH, len) == 0)
     {
         delta.data += len;
@@ -80,22 +84,11 @@ ngx_http_toolgate_responses_shown_text(tg_responses_t *answer, tg_str_t delta)
 }
 
 
+/* Whether the server runs it shows when its result comes: calls that are handed out have
+ * the same event, and none. */
 static tg_rc_e
 ngx_http_toolgate_responses_shown_call(ngx_http_toolgate_run_t *run, json_t *event)
 {
-    size_t  index;
-
-    return ngx_http_toolgate_responses_begin_call(run, event,
-                                        tg_json_get_string(event, "arguments"),
-                                        &index);
-}
-
-
-static tg_rc_e
-ngx_http_toolgate_responses_begin_call(ngx_http_toolgate_run_t *run, json_t *event,
-    tg_str_t arguments, size_t *index)
-{
-    tg_rc_e                               rc;
     tg_str_t                              id;
     ngx_http_toolgate_responses_call_t   *call;
     ngx_http_toolgate_responses_state_t  *state = run->face_data;
@@ -115,12 +108,10 @@ ngx_http_toolgate_responses_begin_call(ngx_http_toolgate_run_t *run, json_t *eve
     id = tg_json_get_string(event, "call_id");
     snprintf(call->id, sizeof(call->id), "%.*s", (int) id.len, id.len ? id.data : "");
 
-    rc = tg_responses_call_begins(ngx_http_toolgate_responses_of(run),
-                                  tg_json_get_string(event, "name"), arguments,
-                                  tg_null_str, index);
-    call->index = *index;
+    call->arguments = ngx_http_toolgate_copy(run->request->pool,
+                                        tg_json_get_string(event, "arguments"));
 
-    return rc;
+    return call->arguments.data ? TG_OK : TG_E_NOMEM;
 }
 
 
@@ -130,31 +121,38 @@ ngx_http_toolgate_responses_shown_result(ngx_http_toolgate_run_t *run,
 {
     size_t                                index;
     tg_rc_e                               rc;
-    tg_str_t                              id;
+    tg_str_t                              id, name, arguments;
+    ngx_str_t                             text;
     ngx_uint_t                            i;
+    ngx_http_toolgate_tool_t             *tool;
     ngx_http_toolgate_responses_call_t   *call;
     ngx_http_toolgate_responses_state_t  *state = run->face_data;
 
+    name = tg_json_get_string(event, "name");
+    text.data = (u_char *) name.data;
+    text.len = name.len;
+    tool = (run->agent && text.len) ? ngx_http_toolgate_run_tool(run, &text) : NULL;
+
+    /* what the caller's app has sent is no call of the server's */
+
+    if (tool && tool->kind == NGX_HTTP_TOOLGATE_TOOL_CLIENT) {
+        return TG_OK;
+    }
+
     id = tg_json_get_string(event, "call_id");
+    arguments = tg_str("{}");
     call = state->calls.elts;
 
     for (i = 0; i < state->calls.nelts; i++) {
         if (tg_str_eq(id, tg_str_of(call[i].id))) {
-            break;
+            arguments.data = (char *) call[i].arguments.data;
+            arguments.len = call[i].arguments.len;
         }
     }
 
-    rc = TG_OK;
-
-    if (i < state->calls.nelts) {
-        index = call[i].index;
-
-    } else {
-        /* one that was refused before it began */
-        index = 0;
-        rc = ngx_http_toolgate_responses_begin_call(run, event, tg_str("{}"), &index);
-    }
-
+    index = 0;
+    rc = tg_responses_call_begins(ngx_http_toolgate_responses_of(run), name,
+                                  arguments, tg_null_str, &index);
     if (rc != TG_OK) {
         return rc;
     }
@@ -170,10 +168,12 @@ ngx_int_t
 ngx_http_toolgate_responses_document(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_run_answer_t *document)
 {
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
     if (run->background
         && (document->answer == NGX_HTTP_TOOLGATE_ANSWER_FREE
-            || document->answer == NGX_HTTP_TOOLGATE_ANSWER_HELD
-            || document->answer == NGX_HTTP_TOOLGATE_ANSWER_WAITING))
+            || document->answer == NGX_HTTP_TOOLGATE_ANSWER_HELD)
+        && !state->own)
     {
         return ngx_http_toolgate_responses_begun(run, document);
     }

@@ -30,6 +30,8 @@ static void ngx_http_toolgate_responses_last_calls(ngx_http_toolgate_run_t *run,
     tg_buf_t *out);
 static void ngx_http_toolgate_responses_last_call(tg_buf_t *out, ngx_uint_t first,
     tg_str_t id, tg_str_t name, tg_str_t arguments);
+static ngx_uint_t ngx_http_toolgate_responses_has_said(
+    ngx_http_toolgate_call_t *call);
 static tg_str_t ngx_http_toolgate_responses_call_id(
     ngx_http_toolgate_call_t *call);
 
@@ -189,7 +191,13 @@ ngx_http_toolgate_responses_keep(ngx_http_toolgate_run_t *run, tg_str_t object,
 
     tg_buf_init(&added, NGX_HTTP_TOOLGATE_RESPONSES_ADDED_MAX);
 
-    if (run->state >= NGX_HTTP_TOOLGATE_RUN_COMPLETED) {
+    if (state->own) {
+
+        /* of what another has driven its items are all that is known */
+
+        (void) tg_responses_messages(tg_responses_member(object, "output"), &added);
+
+    } else if (run->state >= NGX_HTTP_TOOLGATE_RUN_COMPLETED) {
         ngx_http_toolgate_responses_added(run, &added);
     }
 
@@ -239,12 +247,9 @@ ngx_http_toolgate_responses_added(ngx_http_toolgate_run_t *run, tg_buf_t *out)
         tg_buf_append(out, round[i].data + (i == 0), round[i].len - (i == 0));
     }
 
-    if (run->state == NGX_HTTP_TOOLGATE_RUN_COMPLETED) {
-
-        if (out->len) {
-            tg_buf_char(out, ',');
-        }
-
+    if (run->state == NGX_HTTP_TOOLGATE_RUN_COMPLETED
+        || run->state == NGX_HTTP_TOOLGATE_RUN_PAUSED)
+    {
         ngx_http_toolgate_responses_last(run, out);
     }
 }
@@ -257,6 +262,23 @@ ngx_http_toolgate_responses_last(ngx_http_toolgate_run_t *run, tg_buf_t *out)
     ngx_http_toolgate_call_t  *call;
 
     calls = (ngx_strcmp(run->finish_reason, "tool_calls") == 0);
+
+    for (i = 0; run->state == NGX_HTTP_TOOLGATE_RUN_PAUSED && i < run->call_count; i++)
+    {
+        calls |= ngx_http_toolgate_responses_has_said(&run->calls[i]);
+    }
+
+    /* one that waits for a person may have said nothing so far */
+
+    if (!calls && run->state == NGX_HTTP_TOOLGATE_RUN_PAUSED
+        && run->delta.content.len == 0)
+    {
+        return;
+    }
+
+    if (out->len) {
+        tg_buf_char(out, ',');
+    }
 
     tg_buf_cstr(out, "{\"role\":\"assistant\",\"content\":");
 
@@ -281,7 +303,9 @@ ngx_http_toolgate_responses_last(ngx_http_toolgate_run_t *run, tg_buf_t *out)
     for (i = 0; calls && i < run->call_count; i++) {
         call = &run->calls[i];
 
-        if (call->caller_owned && call->code == NULL) {
+        if (ngx_http_toolgate_call_handed_out(call)
+            || !ngx_http_toolgate_responses_has_said(call))
+        {
             continue;
         }
 
@@ -297,16 +321,20 @@ ngx_http_toolgate_responses_last(ngx_http_toolgate_run_t *run, tg_buf_t *out)
 static void
 ngx_http_toolgate_responses_last_calls(ngx_http_toolgate_run_t *run, tg_buf_t *out)
 {
-    size_t                     i;
+    size_t                     i, n;
     tg_delta_call_t           *passed;
     ngx_http_toolgate_call_t  *call;
 
     tg_buf_cstr(out, ",\"tool_calls\":[");
 
-    for (i = 0; run->agent && i < run->call_count; i++) {
+    for (i = 0, n = 0; run->agent && i < run->call_count; i++) {
         call = &run->calls[i];
 
-        ngx_http_toolgate_responses_last_call(out, i == 0,
+        if (!ngx_http_toolgate_responses_has_said(call)) {
+            continue;
+        }
+
+        ngx_http_toolgate_responses_last_call(out, n++ == 0,
             ngx_http_toolgate_responses_call_id(call),
             (tg_str_t) { call->name.len, (char *) call->name.data },
             call->args ? (tg_str_t) { call->arguments.len,
@@ -340,11 +368,20 @@ ngx_http_toolgate_responses_last_call(tg_buf_t *out, ngx_uint_t first, tg_str_t 
 }
 
 
+/* Not of a call that waits for a person: it is part of what comes after. */
+static ngx_uint_t
+ngx_http_toolgate_responses_has_said(ngx_http_toolgate_call_t *call)
+{
+    return call->state != NGX_HTTP_TOOLGATE_CALL_HELD
+           || ngx_http_toolgate_call_handed_out(call);
+}
+
+
 /* The caller answers the calls that it got by our ids. */
 static tg_str_t
 ngx_http_toolgate_responses_call_id(ngx_http_toolgate_call_t *call)
 {
-    return call->caller_owned && call->code == NULL
+    return ngx_http_toolgate_call_handed_out(call)
            ? tg_str_of(call->id)
            : (tg_str_t) { call->model_id.len, (char *) call->model_id.data };
 }

@@ -28,7 +28,6 @@ static ngx_int_t ngx_http_toolgate_host_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_toolgate_host_name(ngx_http_toolgate_host_t *host);
 static void ngx_http_toolgate_host_taken(void *data,
     ngx_http_toolgate_run_answer_t *answer);
-static ngx_uint_t ngx_http_toolgate_host_waits(ngx_http_toolgate_host_t *host);
 static ngx_int_t ngx_http_toolgate_host_load(ngx_http_toolgate_host_t *host,
     ngx_http_toolgate_run_answer_t *answer);
 static ngx_int_t ngx_http_toolgate_host_kept(ngx_http_toolgate_host_t *host,
@@ -60,17 +59,6 @@ static const ngx_http_toolgate_face_t  ngx_http_toolgate_host_face = {
     .finish = ngx_http_toolgate_host_quiet,
     .fail = ngx_http_toolgate_host_failed,
     .waits = 1,
-    .name = "host"
-};
-
-/* Of a run whose own face could not say that it waits. */
-static const ngx_http_toolgate_face_t  ngx_http_toolgate_host_restless_face = {
-    .text = ngx_http_toolgate_host_text,
-    .refusal = ngx_http_toolgate_host_text,
-    .reasoning = ngx_http_toolgate_host_text,
-    .ping = ngx_http_toolgate_host_quiet,
-    .finish = ngx_http_toolgate_host_quiet,
-    .fail = ngx_http_toolgate_host_failed,
     .name = "host"
 };
 
@@ -258,10 +246,7 @@ ngx_http_toolgate_host_taken(void *data, ngx_http_toolgate_run_answer_t *answer)
 
     if (rc == NGX_OK) {
         ngx_http_toolgate_check_kept(host->request, &host->body,
-                                     ngx_http_toolgate_host_waits(host)
-                                     ? &ngx_http_toolgate_host_face
-                                     : &ngx_http_toolgate_host_restless_face,
-                                     &host->kept,
+                                     &ngx_http_toolgate_host_face, &host->kept,
                                      ngx_http_toolgate_host_checked, host);
 
     } else {
@@ -269,14 +254,6 @@ ngx_http_toolgate_host_taken(void *data, ngx_http_toolgate_run_answer_t *answer)
     }
 
     ngx_http_run_posted_requests(c);
-}
-
-
-static ngx_uint_t
-ngx_http_toolgate_host_waits(ngx_http_toolgate_host_t *host)
-{
-    return host->face.len != sizeof("responses") - 1
-           || ngx_memcmp(host->face.data, "responses", host->face.len) != 0;
 }
 
 

@@ -12,6 +12,7 @@
 static void ngx_http_toolgate_call_facts(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call);
 static ngx_uint_t ngx_http_toolgate_call_known(ngx_http_toolgate_call_t *call);
+static void ngx_http_toolgate_call_begun(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_done(ngx_http_toolgate_call_t *call);
 static void ngx_http_toolgate_call_job_done(ngx_http_toolgate_job_t *job);
@@ -326,6 +327,26 @@ ngx_http_toolgate_call_done_before(ngx_http_toolgate_call_t *call)
 }
 
 
+/* Tells the face, once. What waits for somebody has not begun. */
+static void
+ngx_http_toolgate_call_begun(ngx_http_toolgate_call_t *call)
+{
+    ngx_http_toolgate_run_t  *run;
+
+    run = call->run;
+
+    if (run->face->call_begins && !call->begun && !call->told) {
+        call->begun = 1;
+
+        if (run->face->call_begins(run, call) != NGX_OK) {
+            run->out_of_memory = 1;
+        }
+
+        ngx_http_toolgate_run_post(run);
+    }
+}
+
+
 static void
 ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call)
 {
@@ -337,6 +358,7 @@ ngx_http_toolgate_call_run(ngx_http_toolgate_call_t *call)
     ngx_http_core_loc_conf_t  *clcf;
 
     ngx_http_toolgate_durable_call_begins(call);
+    ngx_http_toolgate_call_begun(call);
 
     run = call->run;
     r = run->request;
@@ -548,6 +570,8 @@ ngx_http_toolgate_call_end(ngx_http_toolgate_call_t *call)
     }
 
     if (!call->caller_owned && !call->told && run->face->call_ended) {
+        ngx_http_toolgate_call_begun(call);
+
         if (run->face->call_ended(run, call) != NGX_OK) {
             run->out_of_memory = 1;
         }

@@ -61,14 +61,6 @@ ngx_http_toolgate_calls_start(ngx_http_toolgate_run_t *run)
         }
     }
 
-    for (i = 0; run->face->call_begins && i < n; i++) {
-        if (!calls[i].caller_owned && !calls[i].told
-            && run->face->call_begins(run, &calls[i]) != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-    }
-
     run->gathering = 1;
 
     for (i = 0; i < n; i++) {

@@ -135,7 +135,7 @@ ngx_http_toolgate_follow_ends(ngx_http_toolgate_run_t *run, tg_str_t type)
     /* who follows a stream of events waits for what comes after it */
 
     if (status == TG_STATUS_REQUIRES_ACTION) {
-        return !run->prompt.stream || run->face->event == NULL;
+        return !run->prompt.stream || run->face->event == NULL || run->face->pauses;
     }
 
     return status != TG_STATUSES && tg_run_status_ended(status);

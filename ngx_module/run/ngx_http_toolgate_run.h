@@ -109,8 +109,8 @@ typedef struct {
     ngx_int_t  (*fail)(ngx_http_toolgate_run_t *run,
                        ngx_http_toolgate_failure_t *failure);
     /* NULL for a face that has no use for them. paragraph: text of another turn
-     * follows; by default it is parted by an empty line. The others: a call of the
-     * server's own begins, before it is checked, and has ended. */
+     * follows; by default it is parted by an empty line. The others: a call that is
+     * not the caller's to run begins, or was refused, and has ended. */
     ngx_int_t  (*paragraph)(ngx_http_toolgate_run_t *run);
     ngx_int_t  (*call_begins)(ngx_http_toolgate_run_t *run,
                               ngx_http_toolgate_call_t *call);
@@ -118,6 +118,7 @@ typedef struct {
                              ngx_http_toolgate_call_t *call);
     const char  *name;                  /* in the run's document */
     unsigned     waits:1;               /* it can say that a run waits for somebody */
+    unsigned     pauses:1;              /* its stream of events ends where a run waits */
     /* of a run that is followed; NULL: text and the end are enough. An event as JSON,
      * and the run's document when it has ended or waits for its caller */
     ngx_int_t  (*event)(ngx_http_toolgate_run_t *run, int64_t seq, tg_str_t event);
@@ -175,6 +176,7 @@ struct ngx_http_toolgate_call_s {
     unsigned                        counted:1;      /* before the run has waited */
     unsigned                        told:1;         /* its end was, before that */
     unsigned                        answered:1;     /* by the caller */
+    unsigned                        begun:1;        /* the face was told */
     unsigned                        intended:1;        /* the store knows of it */
     unsigned                        unknown_before:1;  /* the same call's outcome */
 };

@@ -267,6 +267,79 @@ test_ids_lead_to_responses(void **state)
 }
 
 
+static void
+test_tool_outputs(void **state)
+{
+    char      *input;
+    size_t     count;
+    tg_buf_t   out;
+
+    (void) state;
+
+    input = unquoted("[{'type':'function_call_output','call_id':'1','output':'x'},"
+                     "{'type':'function_call_output','call_id':'2','output':["
+                     "{'type':'input_text','text':'a'},{'type':'input_text','text':"
+                     "'\\n'}]}]");
+    tg_buf_init(&out, 1000);
+    assert_int_equal(tg_responses_tool_outputs(tg_str_of(input), &out, &count), TG_OK);
+    assert_int_equal(count, 2);
+    assert_text(&out, "{'tool_outputs':[{'call_id':'1','output':'x'},"
+                      "{'call_id':'2','output':'a\\n'}]}");
+    free(input);
+
+    input = unquoted("[{'type':'function_call_output','call_id':'1','output':'x'},"
+                     "{'role':'user','content':'and'}]");
+    tg_buf_init(&out, 1000);
+    assert_int_equal(tg_responses_tool_outputs(tg_str_of(input), &out, &count),
+                     TG_E_INVALID);
+    tg_buf_reset(&out);
+    assert_int_equal(tg_responses_tool_outputs(tg_str("\"x\""), &out, &count),
+                     TG_E_INVALID);
+    tg_buf_free(&out);
+    free(input);
+}
+
+
+static void
+test_decisions(void **state)
+{
+    char                      *input;
+    size_t                     count;
+    tg_responses_fault_t       fault;
+    tg_responses_decision_t    list[1];
+
+    (void) state;
+
+    input = unquoted("[3,{'role':'user'},{'type':'mcp_approval_response','approve':true,"
+                     "'approval_request_id':'a','reason':'r'},{'approval_request_id':"
+                     "'b','type':'mcp_approval_response','approve':false}]");
+    assert_int_equal(tg_responses_decisions(tg_str_of(input), list, 1, &count, &fault),
+                     TG_OK);
+    assert_int_equal(count, 2);
+    assert_true(list[0].approve);
+    assert_true(tg_str_eq(list[0].id, tg_str("a")));
+    assert_true(tg_str_eq(list[0].reason, tg_str("r")));
+    free(input);
+
+    input = unquoted("[{'type':'mcp_approval_response','approve':'true',"
+                     "'approval_request_id':'a'}]");
+    assert_int_equal(tg_responses_decisions(tg_str_of(input), list, 1, &count, &fault),
+                     TG_E_INVALID);
+    assert_string_equal(fault.param, "input[0].approve");
+    free(input);
+
+    input = unquoted("[{'type':'mcp_approval_response','approve':true}]");
+    assert_int_equal(tg_responses_decisions(tg_str_of(input), list, 1, &count, &fault),
+                     TG_E_INVALID);
+    assert_string_equal(fault.param, "input[0].approval_request_id");
+    free(input);
+
+    assert_int_equal(tg_responses_decisions(tg_str("\"x\""), list, 1, &count, &fault),
+                     TG_OK);
+    assert_int_equal(count, 0);
+}
+
+
 int
 main(void)
 {
@@ -276,7 +349,9 @@ main(void)
         cmocka_unit_test(test_items),
         cmocka_unit_test(test_pages),
         cmocka_unit_test(test_references),
-        cmocka_unit_test(test_ids_lead_to_responses)
+        cmocka_unit_test(test_ids_lead_to_responses),
+        cmocka_unit_test(test_tool_outputs),
+        cmocka_unit_test(test_decisions)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
