@@ -14,6 +14,8 @@ static void ngx_http_toolgate_follow_read(void *data,
     ngx_http_toolgate_run_answer_t *answer);
 static const char *ngx_http_toolgate_follow_fault(
     ngx_http_toolgate_run_answer_t *answer);
+static ngx_uint_t ngx_http_toolgate_follow_goes_on(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_run_answer_t *document);
 static void ngx_http_toolgate_follow_cancelled(void *data,
     ngx_http_toolgate_run_answer_t *answer);
 
@@ -97,6 +99,9 @@ ngx_http_toolgate_follow_event(void *data, int64_t seq, tg_str_t event)
     } else if (ngx_http_toolgate_follow_ends(run, type)) {
         ngx_http_toolgate_follow_close(&run->durable->follow);
 
+        run->follow_after = seq;
+        run->follow_paused =
+            (tg_run_status_of_event(type) == TG_STATUS_REQUIRES_ACTION);
         ngx_http_toolgate_follow_ask(run);
 
     } else if (ngx_http_toolgate_writer_full(&run->writer)) {
@@ -151,6 +156,13 @@ ngx_http_toolgate_follow_read(void *data, ngx_http_toolgate_run_answer_t *answer
 
     c = run->request->connection;
 
+    if (run->follow_paused && ngx_http_toolgate_follow_goes_on(run, answer)) {
+        run->follow_paused = 0;
+        ngx_http_toolgate_follow(run);
+        ngx_http_run_posted_requests(c);
+        return;
+    }
+
     if (run->face->document) {
         if (run->face->document(run, answer) != NGX_OK) {
             run->out_of_memory = 1;
@@ -167,6 +179,23 @@ ngx_http_toolgate_follow_read(void *data, ngx_http_toolgate_run_answer_t *answer
     run->followed = 1;
     ngx_http_toolgate_run_post(run);
     ngx_http_run_posted_requests(c);
+}
+
+
+/* Whether a pause that was seen is over by now. */
+static ngx_uint_t
+ngx_http_toolgate_follow_goes_on(ngx_http_toolgate_run_t *run,
+    ngx_http_toolgate_run_answer_t *document)
+{
+    ngx_str_t        seq, text;
+    tg_run_status_e  status;
+
+    seq = ngx_http_toolgate_run_answer_field(document, "seq");
+    text = ngx_http_toolgate_run_answer_field(document, "status");
+    status = tg_run_status_find((tg_str_t) { text.len, (char *) text.data });
+
+    return status == TG_STATUS_QUEUED || status == TG_STATUS_RUNNING
+           || (seq.len && ngx_atoof(seq.data, seq.len) > run->follow_after);
 }
 
 

@@ -225,6 +225,7 @@ struct ngx_http_toolgate_run_s {
     unsigned                        turn_ended:1;
     unsigned                        calls_ended:1;
     unsigned                        paused:1;
+    unsigned                        follow_paused:1;    /* the last event seen */
     unsigned                        cancel_followed:1;  /* when its caller leaves */
     unsigned                        relay:1;        /* passed through as it is */
     unsigned                        detached:1;     /* no client waits for it */

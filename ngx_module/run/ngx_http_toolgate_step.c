@@ -213,6 +213,26 @@ ngx_http_toolgate_step_call(ngx_http_toolgate_steps_t *steps,
 
 
 void
+ngx_http_toolgate_step_approval(ngx_http_toolgate_steps_t *steps,
+    ngx_http_toolgate_call_t *call)
+{
+    char       id[TG_ID_MAX_LEN];
+    tg_buf_t  *out = &steps->text;
+
+    tg_id_derive("step_", tg_str("approval"), tg_str_of(call->approval), id);
+
+    ngx_http_toolgate_step_head(steps, id, "approval", call->run->round,
+                                call->started, call->started);
+    ngx_http_toolgate_step_member(steps, "tool", (tg_str_t) { call->name.len,
+                                                    (char *) call->name.data },
+                                  NGX_HTTP_TOOLGATE_STEP_VALUE_MAX);
+    tg_buf_printf(out, ",\"call_id\":\"%s\",\"approval\":\"%s\",\"status\":\"%s\"}",
+                  call->id, call->approval,
+                  call->approved ? "approved" : "rejected");
+}
+
+
+void
 ngx_http_toolgate_step_dropped(ngx_http_toolgate_steps_t *steps,
     tg_delta_call_t *asked, const char *id)
 {

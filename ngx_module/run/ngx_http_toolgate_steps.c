@@ -181,7 +181,20 @@ ngx_http_toolgate_steps_add_call(ngx_http_toolgate_steps_t *steps,
 {
     size_t  start;
 
-    if (call->told || !ngx_http_toolgate_steps_ready(steps)) {
+    if (call->told) {
+        return;
+    }
+
+    if ((call->approved || (call->code && ngx_strcmp(call->code, "approval_rejected")
+                                          == 0))
+        && ngx_http_toolgate_steps_ready(steps))
+    {
+        start = ngx_http_toolgate_steps_mark(steps);
+        ngx_http_toolgate_step_approval(steps, call);
+        (void) ngx_http_toolgate_steps_fits(steps, start);
+    }
+
+    if (!ngx_http_toolgate_steps_ready(steps)) {
         return;
     }
 

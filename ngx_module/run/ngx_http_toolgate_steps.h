@@ -44,6 +44,9 @@ void ngx_http_toolgate_step_model(ngx_http_toolgate_steps_t *steps,
     const char *code);
 void ngx_http_toolgate_step_call(ngx_http_toolgate_steps_t *steps,
     ngx_http_toolgate_call_t *call);
+/* The decision about a call that has waited for one. */
+void ngx_http_toolgate_step_approval(ngx_http_toolgate_steps_t *steps,
+    ngx_http_toolgate_call_t *call);
 /* A call that the model may not make any more. */
 void ngx_http_toolgate_step_dropped(ngx_http_toolgate_steps_t *steps,
     tg_delta_call_t *asked, const char *id);

@@ -85,7 +85,10 @@ test('a call waits, is given, and runs once', async () => {
   assert.equal(f.model.journal.length, 2);
   const all = (await events(id)).map((e) => e.type);
   assert.deepEqual(all, ['run.started', 'run.tool_call', 'run.tool_result', 'run.approval_requested', 'run.requires_action', 'run.tool_call', 'run.tool_result', 'run.text_delta', 'run.completed']);
-  const steps = (await get(`${id}/steps`)).json.data.filter((s) => s.type === 'tool_call');
+  const every = (await get(`${id}/steps`)).json.data;
+  const decision = every.find((s) => s.type === 'approval');
+  assert.deepEqual([decision.tool, decision.call_id, decision.approval, decision.status], ['add_note', one.call_id, one.id, 'approved']);
+  const steps = every.filter((s) => s.type === 'tool_call');
   assert.deepEqual(steps.map((s) => [s.tool, s.approval, s.upstream?.status]), [['order_status', undefined, 200], ['add_note', one.id, 200]]);
 });
 

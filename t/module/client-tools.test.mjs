@@ -296,6 +296,26 @@ test('chat: results of calls that are not open, of another account, or made up',
   assert.equal((await chat([user, message, ...answers(message, 'another')], { store: false })).status, 200);
 });
 
+test('an invocation that comes again sees all of a run that has paused and gone on', async () => {
+  const body = { invocation_id: `inv-${process.pid}`, input: 'x' };
+  plan(callsTurn(cart('c1')), [{ wait: 300 }, { send: callsTurn({ id: 'c2', n: 'open_screen', a: '{"name":"x"}' }) }], textTurn('end'));
+  const first = await run(body);
+  assert.equal((await run(body)).json.required_action.tool_calls[0].name, 'get_cart', 'it waits');
+  assert.equal((await submit(first.json.id, [out(first.json.required_action.tool_calls[0])])).status, 200);
+  const second = await run(body);
+  assert.equal(second.json.required_action?.tool_calls[0].name, 'open_screen', second.text);
+  assert.equal((await submit(first.json.id, [out(second.json.required_action.tool_calls[0])])).status, 200);
+  assert.equal((await run(body)).json.output_text, 'end');
+  assert.equal((await run(body)).json.status, 'completed');
+  // the same in chat
+  const ask = () => chat([user], { invocation_id: `chat-${process.pid}` });
+  plan(callsTurn(cart('c1')), textTurn('fine'));
+  const { message } = (await ask()).json.choices[0];
+  assert.deepEqual((await ask()).json.choices[0].message.tool_calls, message.tool_calls);
+  assert.equal((await chat([user, message, ...answers(message)])).json.choices[0].message.content, 'fine');
+  assert.equal((await ask()).json.choices[0].message.content, 'fine');
+});
+
 test('chat in a session: the results alone are enough, of the agent\'s tools and of the caller\'s', async () => {
   const { json: { id: session_id } } = await f.nginx.request('/v1/sessions', { method: 'POST', body: {} });
   const tools = [{ type: 'function', function: { name: 'mine', parameters: { type: 'object', properties: {} } } }];
