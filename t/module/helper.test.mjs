@@ -142,6 +142,32 @@ test('a call arrives whole and its answer goes to the model as it is', async () 
   for (const key of ['id', 'project', 'account', 'session']) assert.equal(typeof call[key], 'string');
 });
 
+test('the sandbox is that of the session, within its account; without one it is the run\'s own', async () => {
+  await fresh();
+  const redis = await startRedis();
+  const g = await startFixture({
+    http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http; toolgate_helper unix:${socket}; toolgate_redis unix:${redis.socket} ${PATIENT};`,
+    agents: [{ name: 'a', model: 'm', tools: { allow_anonymous_actions: true, toolset: { include: ['run_command'] } } }],
+  });
+  try {
+    const command = callsTurn({ id: 'c', n: 'run_command', a: '{"command":"id"}' });
+    const labels = async (more) => {
+      helper.calls.length = 0;
+      const answer = await g.ask([command, OK], more);
+      assert.equal(answer.status, 200, answer.text);
+      return [helper.calls[0].account, helper.calls[0].session, answer.headers['x-toolgate-run']];
+    };
+    const { json: { id } } = await g.nginx.request('/v1/sessions', { body: { account_id: 'acme' } });
+    const [first, second] = [await labels({ session_id: id, account_id: 'acme' }), await labels({ session_id: id, account_id: 'acme' })];
+    assert.deepEqual([first.slice(0, 2), second.slice(0, 2)], [['acme', id], ['acme', id]]);
+    const [, session, run] = await labels({});
+    assert.equal(session, run);
+  } finally {
+    await g.stop();
+    await redis.stop();
+  }
+});
+
 test('run_command waits for a person, and the model cannot be that person', async () => {
   await fresh();
   const redis = await startRedis();
