@@ -52,7 +52,7 @@ struct ngx_http_toolgate_durable_s {
 
 
 /* Between _run.c, the state machine, and _run_life.c. */
-void ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run);
+void ngx_http_toolgate_run_happened(ngx_http_toolgate_run_t *run);
 void ngx_http_toolgate_run_limit_time(ngx_http_toolgate_run_t *run,
     ngx_msec_t left);
 void ngx_http_toolgate_run_open(ngx_http_toolgate_run_t *run, ngx_int_t rc);

@@ -22,7 +22,7 @@ static tg_run_status_e ngx_http_toolgate_run_end_status(const char *code);
 
 
 void
-ngx_http_toolgate_run_events(ngx_http_toolgate_run_t *run)
+ngx_http_toolgate_run_happened(ngx_http_toolgate_run_t *run)
 {
     if (run->limits_known) {
         run->limits_known = 0;

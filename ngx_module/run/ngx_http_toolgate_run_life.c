@@ -199,7 +199,7 @@ ngx_http_toolgate_run_handler(ngx_http_request_t *r)
     run->in_handler = 1;
 
     if (!run->out_of_memory) {
-        ngx_http_toolgate_run_events(run);
+        ngx_http_toolgate_run_happened(run);
     }
 
     if (run->out_of_memory && !run->writer.ended) {
