@@ -33,6 +33,9 @@ static void ngx_http_toolgate_run_events_ref(ngx_http_request_t *r,
 static void ngx_http_toolgate_run_events_open(void *data,
     ngx_http_toolgate_run_answer_t *answer);
 static ngx_int_t ngx_http_toolgate_run_after(ngx_http_request_t *r, int64_t *after);
+static void ngx_http_toolgate_run_read_with(ngx_http_request_t *r,
+    ngx_http_toolgate_run_key_t *key, const char *code,
+    ngx_http_toolgate_run_done_pt done);
 static ngx_http_toolgate_run_read_t *ngx_http_toolgate_run_read(
     ngx_http_request_t *r, ngx_http_toolgate_run_key_t *key);
 static void ngx_http_toolgate_run_refuse(ngx_http_request_t *r, const char *code);
@@ -74,6 +77,16 @@ static void
 ngx_http_toolgate_run_get_ref(ngx_http_request_t *r,
     ngx_http_toolgate_run_key_t *key, const char *code)
 {
+    ngx_http_toolgate_run_read_with(r, key, code, ngx_http_toolgate_run_got);
+}
+
+
+/* Has the run's document read, unless it is not known which run is meant. */
+static void
+ngx_http_toolgate_run_read_with(ngx_http_request_t *r,
+    ngx_http_toolgate_run_key_t *key, const char *code,
+    ngx_http_toolgate_run_done_pt done)
+{
     ngx_http_toolgate_run_read_t   *read;
     ngx_http_toolgate_main_conf_t  *tmcf;
 
@@ -87,8 +100,7 @@ ngx_http_toolgate_run_get_ref(ngx_http_request_t *r,
 
     if (read == NULL
         || ngx_http_toolgate_run_store_open(r->pool, tmcf->redis, key, "read",
-                                            tmcf->retention,
-                                            ngx_http_toolgate_run_got, read)
+                                            tmcf->retention, done, read)
            != NGX_OK)
     {
         ngx_http_toolgate_run_refuse(r, "internal_error");
@@ -239,25 +251,7 @@ static void
 ngx_http_toolgate_run_events_ref(ngx_http_request_t *r,
     ngx_http_toolgate_run_key_t *key, const char *code)
 {
-    ngx_http_toolgate_run_read_t   *read;
-    ngx_http_toolgate_main_conf_t  *tmcf;
-
-    if (code) {
-        ngx_http_toolgate_run_refuse(r, code);
-        return;
-    }
-
-    read = ngx_http_toolgate_run_read(r, key);
-    tmcf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
-
-    if (read == NULL
-        || ngx_http_toolgate_run_store_open(r->pool, tmcf->redis, key, "read",
-                                            tmcf->retention,
-                                            ngx_http_toolgate_run_events_open, read)
-           != NGX_OK)
-    {
-        ngx_http_toolgate_run_refuse(r, "internal_error");
-    }
+    ngx_http_toolgate_run_read_with(r, key, code, ngx_http_toolgate_run_events_open);
 }
 
 
