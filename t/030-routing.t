@@ -44,7 +44,7 @@ X-None: 1
 
 === TEST 4: what is named and not built
 --- request eval
-["POST /v1/moderations\n{}", "POST /v1/runs/run_1/submit_tool_outputs\n{}", "GET /v1/flags", "GET /v1/webhooks", "POST /v1/embeddings\n{}",
+["POST /v1/moderations\n{}", "GET /v1/handoffs", "GET /v1/flags", "GET /v1/webhooks", "POST /v1/embeddings\n{}",
  "GET /v1/toolsets"]
 --- error_code eval
 [(501) x 6]

@@ -128,7 +128,7 @@ test_guidance_texts(void **state)
     }
 
     print_message("%zu codes\n", i);
-    assert_int_equal(i, 25);
+    assert_int_equal(i, 27);
 }
 
 
