@@ -140,3 +140,37 @@ test('openai: a run in the background, its client tool answered by submit_tool_o
   });
   assert.equal((await settled(run.id)).output_text, 'Tea, 12.');
 });
+
+test('openai, Responses: the agent\'s client tool is a function_call, answered by previous_response_id', async () => {
+  const first = await client.responses.create({ model: 'desk', input: both() });
+  const call = first.output.find((item) => item.type === 'function_call');
+  assert.equal(call.name, 'get_cart');
+  assert.equal(shop.tool.count('/orders/5'), 1);
+  const second = await client.responses.create({
+    model: 'desk', previous_response_id: first.id,
+    input: [{ type: 'function_call_output', call_id: call.call_id, output: JSON.stringify(CART) }],
+  });
+  assert.match(second.output_text, /"tea"/);
+  assert.match(second.output_text, SHIPPED);
+  assert.equal(shop.tool.count('/orders/5'), 1);
+});
+
+for (const approve of [true, false]) {
+  test(`openai, Responses: mcp_approval_request, answered ${approve ? 'yes' : 'no'}`, async () => {
+    const first = await client.responses.create({
+      model: 'desk', input: asking({ add_note: { number: '8' } }), allow_actions: true,
+    });
+    const request = first.output.find((item) => item.type === 'mcp_approval_request');
+    assert.equal(request.name, 'add_note');
+    assert.equal(request.server_label, 'toolgate');
+    assert.deepEqual(JSON.parse(request.arguments), { number: '8' });
+    assert.equal(shop.tool.count('/notes/'), 0);
+    const second = await client.responses.create({
+      model: 'desk', previous_response_id: first.id,
+      input: [{ type: 'mcp_approval_response', approval_request_id: request.id, approve }],
+    });
+    assert.equal(second.status, 'completed');
+    assert.match(second.output_text, approve ? /"ok":true/ : /approval_rejected/);
+    assert.equal(shop.tool.count('/notes/8'), approve ? 1 : 0);
+  });
+}
