@@ -38,6 +38,10 @@ ngx_http_toolgate_checkpoint_progress(ngx_http_toolgate_durable_t *durable,
 
     round = run->round - (run->state == NGX_HTTP_TOOLGATE_RUN_PAUSING);
 
+    if (run->state != NGX_HTTP_TOOLGATE_RUN_PAUSING) {
+        ngx_http_toolgate_durable_settle(durable);
+    }
+
     tg_buf_printf(out, "{\"round\":%u,\"final\":%s,\"any_text\":%s,\"spent\":%llu,"
                        "\"text\":", (unsigned) round,
                   run->final ? "true" : "false", run->any_text ? "true" : "false",
@@ -228,6 +232,8 @@ ngx_http_toolgate_checkpoint_result(ngx_http_toolgate_durable_t *durable,
     ngx_http_toolgate_call_t  *call;
 
     run = durable->run;
+
+    ngx_http_toolgate_durable_settle(durable);
 
     tg_buf_cstr(out, "{\"finish_reason\":");
     tg_buf_json_string(out, tg_str_of(run->finish_reason ? run->finish_reason : ""));

@@ -36,7 +36,7 @@ struct ngx_http_toolgate_durable_s {
     tg_buf_t                        text;           /* shown, not written yet */
     tg_buf_t                        members;        /* of the events that wait */
     ngx_array_t                     news;           /* of waiting_news_t */
-    tg_buf_t                        output;         /* all text that was shown */
+    tg_buf_t                        output;         /* text of the turns before */
     tg_buf_t                        scratch;        /* JSON on its way */
     ngx_http_toolgate_answer_e      opened;         /* what the store said */
     ngx_http_toolgate_follow_t      follow;         /* of another's run */
@@ -45,6 +45,7 @@ struct ngx_http_toolgate_durable_s {
     unsigned                        taken_over:1;   /* it is in the store already */
     unsigned                        restored:1;     /* another drove it before */
     unsigned                        queued:1;       /* the run host is to drive it */
+    unsigned                        settled:1;      /* the turn is in output */
     unsigned                        round_saved:1;  /* the round is in the store */
     unsigned                        over:1;         /* nothing is written any more */
     unsigned                        waits:1;        /* the store's answer to create */
@@ -72,6 +73,9 @@ ngx_int_t ngx_http_toolgate_durable_save(ngx_http_toolgate_durable_t *durable,
     ngx_http_toolgate_save_e what, const char *status,
     ngx_http_toolgate_field_t *fields, ngx_uint_t n,
     ngx_http_toolgate_run_done_pt done, void *data);
+
+/* Adds what the turn under way has said to the run's text, once. */
+void ngx_http_toolgate_durable_settle(ngx_http_toolgate_durable_t *durable);
 
 /* Adds an event; members begins with a comma or is empty. */
 void ngx_http_toolgate_durable_news(ngx_http_toolgate_durable_t *durable,

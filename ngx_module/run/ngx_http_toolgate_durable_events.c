@@ -21,9 +21,7 @@ ngx_http_toolgate_durable_text(ngx_http_toolgate_run_t *run, tg_str_t text)
         return;
     }
 
-    if (tg_buf_str(&durable->output, text) != TG_OK
-        || tg_buf_str(&durable->text, text) != TG_OK)
-    {
+    if (tg_buf_str(&durable->text, text) != TG_OK) {
         run->out_of_memory = 1;
         return;
     }
@@ -38,6 +36,32 @@ ngx_http_toolgate_durable_text(ngx_http_toolgate_run_t *run, tg_str_t text)
     if (run->detached && !durable->flush.timer_set) {
         ngx_add_timer(&durable->flush, NGX_HTTP_TOOLGATE_NEWS_MS);
     }
+}
+
+
+/* What a turn has said is in its own place until it is over: not twice in memory. */
+void
+ngx_http_toolgate_durable_settle(ngx_http_toolgate_durable_t *durable)
+{
+    tg_str_t  content, refusal;
+
+    if (durable->settled) {
+        return;
+    }
+
+    durable->settled = 1;
+
+    content = tg_buf_get(&durable->run->delta.content);
+    refusal = tg_buf_get(&durable->run->delta.refusal);
+
+    if (durable->output.len && (content.len || refusal.len)) {
+        tg_buf_cstr(&durable->output, "\n\n");
+    }
+
+    /* what is over the bound of an answer is not in the document */
+
+    tg_buf_str(&durable->output, content);
+    tg_buf_str(&durable->output, refusal);
 }
 
 

@@ -346,6 +346,7 @@ ngx_http_toolgate_restore_turn(ngx_http_toolgate_run_t *run)
     tg_buf_free(&text);
 
     run->durable->round_saved = 1;
+    run->any_text |= (run->delta.content.len != 0);
 
     return rc == TG_OK ? NGX_OK : NGX_ERROR;
 }

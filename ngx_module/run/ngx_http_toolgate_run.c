@@ -305,6 +305,10 @@ ngx_http_toolgate_run_call_model(ngx_http_toolgate_run_t *run)
         tg_delta_init(&run->delta);
     }
 
+    if (run->durable) {
+        run->durable->settled = 0;
+    }
+
     if (ngx_http_toolgate_model_call(run) != NGX_OK) {
         run->out_of_memory = 1;
     }

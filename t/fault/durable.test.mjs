@@ -187,7 +187,9 @@ describe('killed again and again', { concurrency: WORLDS }, () => {
       return times === 1 ? [{ call: () => killWorkers(world.first) }, { hang: true }] : answer(entry);
     };
     const order = world.order();
-    assert.deepEqual(codesOf(order, await order.answer), [null, null]);
+    // an outcome that was still on its way to the store is not known
+    const codes = codesOf(order, await order.answer);
+    assert.ok(codes.every((code) => code === null || code === UNKNOWN), codes);
     assert.deepEqual([...asked.values()], [2, 2, 2]);
     assert.deepEqual(world.counts, [1, 1]);
   }));

@@ -21,7 +21,7 @@ const RATE = MIB;                  // of the slow reader, a second
 const SLOW_MS = 4000;
 const RSS_GROWTH_KIB = 8 * 1024;
 // what sockets and the mock's own buffers may hold between model and client
-const IN_FLIGHT = 24 * MIB;
+const IN_FLIGHT = 40 * MIB;
 // what an agent's turn may say: it is remembered for the next one
 const TURN_BYTES = 8 * MIB;
 
