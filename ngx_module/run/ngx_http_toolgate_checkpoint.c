@@ -238,7 +238,14 @@ ngx_http_toolgate_checkpoint_result(ngx_http_toolgate_durable_t *durable,
     tg_buf_cstr(out, "{\"finish_reason\":");
     tg_buf_json_string(out, tg_str_of(run->finish_reason ? run->finish_reason : ""));
     tg_buf_cstr(out, ",\"text\":");
-    tg_buf_json_string(out, tg_buf_get(&durable->output));
+
+    /* half an answer of megabytes is not worth holding up the store: its events have
+     * it */
+
+    tg_buf_json_string(out, run->finish_reason == NULL
+                            && durable->output.len
+                               > NGX_HTTP_TOOLGATE_HALF_TEXT_MAX
+                            ? tg_str("") : tg_buf_get(&durable->output));
     tg_buf_cstr(out, ",\"calls\":[");
 
     for (i = 0, n = 0; i < run->call_count; i++) {

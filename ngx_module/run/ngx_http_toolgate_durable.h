@@ -16,6 +16,7 @@
 #define NGX_HTTP_TOOLGATE_NEWS_MAX       32       /* events of one write */
 #define NGX_HTTP_TOOLGATE_NEWS_BYTES     (2 * 1024 * 1024)
 #define NGX_HTTP_TOOLGATE_NEWS_TEXT      (64 * 1024)   /* of one text event */
+#define NGX_HTTP_TOOLGATE_HALF_TEXT_MAX  (256 * 1024)  /* of a run that has failed */
 #define NGX_HTTP_TOOLGATE_CHECKPOINT_MAX (32 * 1024 * 1024)
 
 /* An event that waits to be written: where its members lie in durable->members. */
