@@ -31,6 +31,8 @@ typedef struct {
     unsigned         background:1;
     unsigned         own:1;        /* its run is an older response's, too */
     unsigned         there:1;      /* it is in the store already */
+    time_t           completed;    /* of one that is shown again, or 0 */
+    unsigned         paused:1;     /* its run was seen to wait: what for is shown */
     unsigned         answered:1;   /* its caller waits for nothing more */
 } ngx_http_toolgate_responses_state_t;
 
@@ -68,6 +70,10 @@ ngx_int_t ngx_http_toolgate_responses_document(ngx_http_toolgate_run_t *run,
 /* Gives on what the answer has added. */
 ngx_int_t ngx_http_toolgate_responses_send(ngx_http_toolgate_run_t *run,
     tg_rc_e rc);
+/* Adds an item for each call that a person has to approve, as a run's required action
+ * names them. */
+tg_rc_e ngx_http_toolgate_responses_approvals(ngx_http_toolgate_run_t *run,
+    json_t *required);
 /* The answer of a run, under the id that it has. */
 tg_responses_t *ngx_http_toolgate_responses_of(ngx_http_toolgate_run_t *run);
 

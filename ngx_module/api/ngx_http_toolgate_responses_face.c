@@ -390,18 +390,32 @@ ngx_http_toolgate_responses_passed(ngx_http_toolgate_run_t *run)
 }
 
 
-/* The calls that a person has to approve before the run goes on. */
+/* What a run waits for that was driven here, or whose end was read. */
 static tg_rc_e
 ngx_http_toolgate_responses_waits(ngx_http_toolgate_run_t *run)
 {
-    json_t           *required, *approval;
-    size_t            i;
+    json_t           *required;
     tg_rc_e           rc;
-    tg_buf_t          arguments;
     tg_json_error_t   ignored;
 
     required = tg_json_load((tg_str_t) { run->required.len,
                                          (char *) run->required.data }, &ignored);
+    rc = ngx_http_toolgate_responses_approvals(run, required);
+    json_decref(required);
+
+    return rc;
+}
+
+
+tg_rc_e
+ngx_http_toolgate_responses_approvals(ngx_http_toolgate_run_t *run,
+    json_t *required)
+{
+    json_t    *approval;
+    size_t     i;
+    tg_rc_e    rc;
+    tg_buf_t   arguments;
+
     tg_buf_init(&arguments, TG_RESPONSES_TEXT_MAX);
     rc = TG_OK;
 
@@ -420,7 +434,6 @@ ngx_http_toolgate_responses_waits(ngx_http_toolgate_run_t *run)
     }
 
     tg_buf_free(&arguments);
-    json_decref(required);
 
     return rc;
 }
@@ -443,7 +456,7 @@ ngx_http_toolgate_responses_finish(ngx_http_toolgate_run_t *run)
 
     ngx_memzero(&end, sizeof(end));
     end.usage = &run->usage;
-    end.now = ngx_time();
+    end.now = state->completed ? state->completed : ngx_time();
     rc = TG_OK;
 
     if (ngx_strcmp(run->finish_reason, "length") == 0) {
@@ -452,12 +465,12 @@ ngx_http_toolgate_responses_finish(ngx_http_toolgate_run_t *run)
     } else if (ngx_strcmp(run->finish_reason, "content_filter") == 0) {
         end.incomplete = "content_filter";
 
-    } else if (ngx_strcmp(run->finish_reason, "tool_calls") == 0) {
+    } else if (ngx_strcmp(run->finish_reason, "tool_calls") == 0 && !state->paused) {
         rc = run->calls ? ngx_http_toolgate_responses_handed(run)
                         : ngx_http_toolgate_responses_passed(run);
     }
 
-    if (rc == TG_OK && run->required.len) {
+    if (rc == TG_OK && run->required.len && !state->paused) {
         rc = ngx_http_toolgate_responses_waits(run);
     }
 

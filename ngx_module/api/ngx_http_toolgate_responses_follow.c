@@ -22,6 +22,10 @@ static tg_rc_e ngx_http_toolgate_responses_shown_call(ngx_http_toolgate_run_t *r
     json_t *event);
 static tg_rc_e ngx_http_toolgate_responses_shown_result(
     ngx_http_toolgate_run_t *run, json_t *event);
+static tg_rc_e ngx_http_toolgate_responses_shown_pause(
+    ngx_http_toolgate_run_t *run, json_t *required);
+static tg_str_t ngx_http_toolgate_responses_arguments(
+    ngx_http_toolgate_run_t *run, tg_str_t id);
 static ngx_int_t ngx_http_toolgate_responses_begun(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_run_answer_t *document);
 
@@ -53,6 +57,10 @@ ngx_http_toolgate_responses_event(ngx_http_toolgate_run_t *run, int64_t seq,
 
     } else if (tg_str_eq(type, tg_str("run.tool_result"))) {
         rc = ngx_http_toolgate_responses_shown_result(run, tree);
+
+    } else if (tg_str_eq(type, tg_str("run.requires_action"))) {
+        rc = ngx_http_toolgate_responses_shown_pause(run,
+                                         json_object_get(tree, "required_action"));
     }
 
     json_decref(tree);
@@ -115,18 +123,67 @@ ngx_http_toolgate_responses_shown_call(ngx_http_toolgate_run_t *run, json_t *eve
 }
 
 
+/* A response ends where its run waits, whether or not it waits any more. */
+static tg_rc_e
+ngx_http_toolgate_responses_shown_pause(ngx_http_toolgate_run_t *run,
+    json_t *required)
+{
+    json_t                               *call;
+    size_t                                i;
+    tg_rc_e                               rc;
+    tg_str_t                              id;
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    state->paused = 1;
+    rc = ngx_http_toolgate_responses_approvals(run, required);
+
+    json_array_foreach(json_object_get(required, "tool_calls"), i, call) {
+        if (rc != TG_OK) {
+            break;
+        }
+
+        id = tg_json_get_string(call, "call_id");
+
+        rc = tg_responses_function_call(ngx_http_toolgate_responses_of(run), id,
+                                        tg_json_get_string(call, "name"),
+                                        ngx_http_toolgate_responses_arguments(run,
+                                                                              id));
+    }
+
+    return rc;
+}
+
+
+/* As the model wrote them when the call began. */
+static tg_str_t
+ngx_http_toolgate_responses_arguments(ngx_http_toolgate_run_t *run, tg_str_t id)
+{
+    ngx_uint_t                            i;
+    ngx_http_toolgate_responses_call_t   *call;
+    ngx_http_toolgate_responses_state_t  *state = run->face_data;
+
+    call = state->calls.elts;
+
+    for (i = 0; i < state->calls.nelts; i++) {
+        if (tg_str_eq(id, tg_str_of(call[i].id))) {
+            return (tg_str_t) { call[i].arguments.len,
+                                (char *) call[i].arguments.data };
+        }
+    }
+
+    return tg_str("{}");
+}
+
+
 static tg_rc_e
 ngx_http_toolgate_responses_shown_result(ngx_http_toolgate_run_t *run,
     json_t *event)
 {
     size_t                                index;
     tg_rc_e                               rc;
-    tg_str_t                              id, name, arguments;
+    tg_str_t                              name;
     ngx_str_t                             text;
-    ngx_uint_t                            i;
     ngx_http_toolgate_tool_t             *tool;
-    ngx_http_toolgate_responses_call_t   *call;
-    ngx_http_toolgate_responses_state_t  *state = run->face_data;
 
     name = tg_json_get_string(event, "name");
     text.data = (u_char *) name.data;
@@ -139,20 +196,11 @@ ngx_http_toolgate_responses_shown_result(ngx_http_toolgate_run_t *run,
         return TG_OK;
     }
 
-    id = tg_json_get_string(event, "call_id");
-    arguments = tg_str("{}");
-    call = state->calls.elts;
-
-    for (i = 0; i < state->calls.nelts; i++) {
-        if (tg_str_eq(id, tg_str_of(call[i].id))) {
-            arguments.data = (char *) call[i].arguments.data;
-            arguments.len = call[i].arguments.len;
-        }
-    }
-
     index = 0;
     rc = tg_responses_call_begins(ngx_http_toolgate_responses_of(run), name,
-                                  arguments, tg_null_str, &index);
+                                  ngx_http_toolgate_responses_arguments(run,
+                                        tg_json_get_string(event, "call_id")),
+                                  tg_null_str, &index);
     if (rc != TG_OK) {
         return rc;
     }
@@ -179,6 +227,13 @@ ngx_http_toolgate_responses_document(ngx_http_toolgate_run_t *run,
     }
 
     ngx_http_toolgate_follow_result(run, document);
+
+    /* what it has become since is another response's */
+
+    if (state->paused) {
+        run->follow_fault = NULL;
+        run->finish_reason = "stop";
+    }
 
     return NGX_OK;
 }

@@ -267,6 +267,7 @@ ngx_http_toolgate_responses_replay(ngx_http_request_t *r,
     ngx_http_toolgate_project_t *project, ngx_http_toolgate_response_key_t *key,
     tg_str_t object, int64_t after)
 {
+    tg_str_t                              at;
     ngx_http_toolgate_one_t              *one;
     ngx_http_toolgate_run_t              *run;
     ngx_http_toolgate_responses_state_t  *state;
@@ -301,6 +302,9 @@ ngx_http_toolgate_responses_replay(ngx_http_request_t *r,
     state = run->face_data;
     tg_responses_forget(&state->answer);
     state->answer.after = after;
+
+    at = tg_responses_member(object, "completed_at");
+    state->completed = ngx_max(ngx_atotm((u_char *) at.data, at.len), 0);
 
     ngx_http_toolgate_run_follow(run, 0);
 }

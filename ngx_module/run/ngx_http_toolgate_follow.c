@@ -156,7 +156,9 @@ ngx_http_toolgate_follow_read(void *data, ngx_http_toolgate_run_answer_t *answer
 
     c = run->request->connection;
 
-    if (run->follow_paused && ngx_http_toolgate_follow_goes_on(run, answer)) {
+    if (run->follow_paused && !run->face->pauses
+        && ngx_http_toolgate_follow_goes_on(run, answer))
+    {
         run->follow_paused = 0;
         ngx_http_toolgate_follow(run);
         ngx_http_run_posted_requests(c);

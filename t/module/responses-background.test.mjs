@@ -94,6 +94,7 @@ test('its events, from the first one or from any other on', async () => {
   const all = assertStream(await events(one.id));
   assert.deepEqual(all.response.output, whole.output);
   assert.equal(all.response.status, 'completed');
+  assert.equal(all.response.completed_at, whole.completed_at, 'shown again, not ended again');
   for (const after of [0, 4, all.events.length - 2]) {
     const rest = (await events(one.id, `&starting_after=${after}`)).events.filter((e) => e.json);
     assert.deepEqual(rest.map((e) => e.json), all.events.slice(after + 1));

@@ -6,9 +6,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CH, assertError, callsTurn, order, startFixture, textTurn } from './fixture.mjs';
-import { PATIENT } from './nginx.mjs';
+import { KEY, PATIENT } from './nginx.mjs';
 import { assertObject, assertStream, outline } from './responses-wire.mjs';
 import { startRedis } from '../lib/redis.mjs';
+import { openSse } from '../lib/sse-client.mjs';
 
 const PATH = '/v1/responses';
 const RUNNER = 'runs-only-key-0123456789';
@@ -133,6 +134,10 @@ test('in the background: the call is there to be seen, the run goes on in anothe
   assert.deepEqual(outline(two), [['message', 'Done.']]);
   await sleep(100);
   assert.deepEqual((await get(one.id)).json, one);
+  // its stream ends where it ended, whatever its run did later
+  const again = await openSse(`${f.nginx.url}${PATH}/${one.id}?stream=true`, { key: KEY, method: 'GET' });
+  await again.end();
+  assert.deepEqual(assertStream(again).response.output, one.output);
 });
 
 test('an approval is asked for, given, and the call runs once', async () => {
