@@ -4,19 +4,16 @@
  */
 
 #include "ngx_http_toolgate_approvals.h"
+#include "ngx_http_toolgate_run_store.h"
 #include "ngx_toolgate_scripts.h"
 
-
-/* prefix, "a:{", three labels of at most 64 bytes with what divides them */
-#define NGX_HTTP_TOOLGATE_APPROVAL_KEY_MAX                                    \
-    (NGX_TOOLGATE_REDIS_PREFIX_MAX + 3 * 64 + sizeof("a:{/}:"))
 
 /* of an approval, in the order in which the scripts tell them */
 #define NGX_HTTP_TOOLGATE_APPROVAL_FIELDS  7
 
 
 typedef struct {
-    ngx_toolgate_redis_ticket_t            *ticket;     /* NULL: answered */
+    ngx_pool_t                             *pool;
     ngx_http_toolgate_approval_done_pt      decided;    /* one of the three */
     ngx_http_toolgate_approvals_page_pt     listed;
     ngx_http_toolgate_approvals_asked_pt    asked;
@@ -41,7 +38,6 @@ static void ngx_http_toolgate_approval_listed(void *data, redisReply *reply);
 static ngx_int_t ngx_http_toolgate_approval_read(redisReply **fields,
     ngx_uint_t n, ngx_http_toolgate_approval_t *approval);
 static ngx_str_t ngx_http_toolgate_approval_text(redisReply *reply);
-static void ngx_http_toolgate_approval_drop(void *data);
 
 
 ngx_int_t
@@ -51,7 +47,7 @@ ngx_http_toolgate_approvals_ask(ngx_pool_t *pool, ngx_log_t *log,
     ngx_uint_t n, ngx_http_toolgate_approvals_asked_pt done, void *data)
 {
     u_char      names[NGX_HTTP_TOOLGATE_APPROVALS_MAX + 1]
-                     [NGX_HTTP_TOOLGATE_APPROVAL_KEY_MAX];
+                     [NGX_HTTP_TOOLGATE_STORE_KEY_MAX];
     u_char      wait[NGX_INT_T_LEN], seconds[NGX_TIME_T_LEN];
     ngx_str_t   args[4 * NGX_HTTP_TOOLGATE_APPROVALS_MAX + 4], *arg;
     ngx_uint_t  i;
@@ -105,7 +101,7 @@ ngx_http_toolgate_approvals_decide(ngx_pool_t *pool, ngx_log_t *log,
     ngx_str_t *id, const char *decision, tg_str_t reason,
     ngx_http_toolgate_approval_done_pt done, void *data)
 {
-    u_char     names[3][NGX_HTTP_TOOLGATE_APPROVAL_KEY_MAX];
+    u_char     names[3][NGX_HTTP_TOOLGATE_STORE_KEY_MAX];
     ngx_str_t  args[5];
     ngx_http_toolgate_approval_question_t  *question;
 
@@ -138,7 +134,7 @@ ngx_http_toolgate_approvals_list(ngx_pool_t *pool, ngx_log_t *log,
     ngx_str_t *after, ngx_uint_t limit, ngx_http_toolgate_approvals_page_pt done,
     void *data)
 {
-    u_char     names[3][NGX_HTTP_TOOLGATE_APPROVAL_KEY_MAX];
+    u_char     names[3][NGX_HTTP_TOOLGATE_STORE_KEY_MAX];
     u_char     most[NGX_INT_T_LEN], bytes[NGX_INT_T_LEN];
     ngx_str_t  args[6];
     ngx_http_toolgate_approval_question_t  *question;
@@ -170,36 +166,26 @@ static ngx_str_t
 ngx_http_toolgate_approval_key(ngx_toolgate_redis_conf_t *redis, char letter,
     ngx_http_toolgate_run_key_t *key, const char *name, size_t len, u_char *buf)
 {
-    ngx_str_t  text, made;
+    ngx_str_t  text;
 
     text.data = (u_char *) name;
     text.len = len;
 
-    made.data = buf;
-    made.len = ngx_slprintf(buf, buf + NGX_HTTP_TOOLGATE_APPROVAL_KEY_MAX,
-                            "%V%c:{%V/%V}:%V", &redis->prefix, letter,
-                            &key->project, &key->account, &text)
-               - buf;
-
-    return made;
+    return ngx_http_toolgate_store_key(redis, letter, key, &text, "", buf);
 }
 
 
 static ngx_http_toolgate_approval_question_t *
 ngx_http_toolgate_approval_question(ngx_pool_t *pool, void *data)
 {
-    ngx_pool_cleanup_t                     *cln;
     ngx_http_toolgate_approval_question_t  *question;
 
-    cln = ngx_pool_cleanup_add(pool, sizeof(ngx_http_toolgate_approval_question_t));
-    if (cln == NULL) {
-        return NULL;
-    }
+    question = ngx_pcalloc(pool, sizeof(ngx_http_toolgate_approval_question_t));
 
-    question = cln->data;
-    ngx_memzero(question, sizeof(ngx_http_toolgate_approval_question_t));
-    question->data = data;
-    cln->handler = ngx_http_toolgate_approval_drop;
+    if (question) {
+        question->pool = pool;
+        question->data = data;
+    }
 
     return question;
 }
@@ -211,10 +197,8 @@ ngx_http_toolgate_approval_send(ngx_http_toolgate_approval_question_t *question,
     const ngx_toolgate_script_t *script, ngx_uint_t nkeys, ngx_uint_t argc,
     ngx_str_t *args, ngx_toolgate_redis_done_pt done)
 {
-    question->ticket = ngx_toolgate_redis_script(redis, log, script, nkeys, argc,
-                                                 args, done, question);
-
-    return question->ticket ? NGX_OK : NGX_ERROR;
+    return ngx_toolgate_redis_ask(question->pool, redis, log, script, nkeys, argc,
+                                  args, done, question);
 }
 
 
@@ -228,7 +212,6 @@ ngx_http_toolgate_approval_asked(void *data, redisReply *reply)
     ngx_http_toolgate_approvals_asked_t   asked;
 
     ngx_memzero(&asked, sizeof(asked));
-    question->ticket = NULL;
 
     if (reply && reply->type == REDIS_REPLY_ARRAY
         && reply->elements == 2 + 2 * question->count)
@@ -261,7 +244,6 @@ ngx_http_toolgate_approval_decided(void *data, redisReply *reply)
 
     ngx_memzero(&answer, sizeof(answer));
     answer.state = NGX_HTTP_TOOLGATE_APPROVAL_AWAY;
-    question->ticket = NULL;
 
     if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || reply->elements == 0) {
         question->decided(question->data, &answer);
@@ -306,7 +288,6 @@ ngx_http_toolgate_approval_listed(void *data, redisReply *reply)
     ngx_memzero(&page, sizeof(page));
     page.state = NGX_HTTP_TOOLGATE_APPROVAL_AWAY;
     page.approvals = approvals;
-    question->ticket = NULL;
 
     if (reply && reply->type == REDIS_REPLY_ARRAY && reply->elements
         && reply->elements <= NGX_HTTP_TOOLGATE_APPROVALS_PAGE + 1
@@ -365,16 +346,4 @@ ngx_http_toolgate_approval_text(redisReply *reply)
     }
 
     return text;
-}
-
-
-static void
-ngx_http_toolgate_approval_drop(void *data)
-{
-    ngx_http_toolgate_approval_question_t *question = data;
-
-    if (question->ticket) {
-        ngx_toolgate_redis_drop(question->ticket);
-        question->ticket = NULL;
-    }
 }

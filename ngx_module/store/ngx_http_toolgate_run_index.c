@@ -9,17 +9,13 @@
 
 
 typedef struct {
-    ngx_toolgate_redis_ticket_t    *ticket;      /* NULL: answered */
     ngx_http_toolgate_run_done_pt   done;
-    ngx_toolgate_redis_done_pt      listed;
     void                           *data;
 } ngx_http_toolgate_run_search_t;
 
 
 static void ngx_http_toolgate_run_found(void *data, redisReply *reply);
-static void ngx_http_toolgate_run_listed(void *data, redisReply *reply);
 static void ngx_http_toolgate_run_noted(void *data, redisReply *reply);
-static void ngx_http_toolgate_run_search_cleanup(void *data);
 
 
 /* { id } of an invocation comes as a plain string. */
@@ -29,8 +25,6 @@ ngx_http_toolgate_run_found(void *data, redisReply *reply)
     ngx_http_toolgate_run_search_t *question = data;
 
     ngx_http_toolgate_run_answer_t  answer;
-
-    question->ticket = NULL;
 
     ngx_memzero(&answer, sizeof(answer));
     answer.answer = NGX_HTTP_TOOLGATE_ANSWER_AWAY;
@@ -53,33 +47,24 @@ ngx_http_toolgate_run_store_find(ngx_pool_t *pool,
     ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_run_key_t *key,
     ngx_str_t *invocation, ngx_http_toolgate_run_done_pt done, void *data)
 {
-    u_char                             name[NGX_HTTP_TOOLGATE_STORE_KEY_MAX];
-    ngx_str_t                          args[3];
-    ngx_pool_cleanup_t                *cln;
+    u_char                           name[NGX_HTTP_TOOLGATE_STORE_KEY_MAX];
+    ngx_str_t                        args[3];
     ngx_http_toolgate_run_search_t  *question;
 
-    cln = ngx_pool_cleanup_add(pool, sizeof(ngx_http_toolgate_run_search_t));
-    if (cln == NULL) {
+    question = ngx_palloc(pool, sizeof(ngx_http_toolgate_run_search_t));
+    if (question == NULL) {
         return NGX_ERROR;
     }
+
+    question->done = done;
+    question->data = data;
 
     ngx_str_set(&args[0], "HGET");
     args[1] = ngx_http_toolgate_store_key(redis, 'i', key, invocation, "", name);
     ngx_str_set(&args[2], "run");
 
-    question = cln->data;
-    question->done = done;
-    question->data = data;
-    question->ticket = ngx_toolgate_redis_command(redis, ngx_cycle->log, 3, args,
-                                                  ngx_http_toolgate_run_found,
-                                                  question);
-    if (question->ticket == NULL) {
-        return NGX_ERROR;
-    }
-
-    cln->handler = ngx_http_toolgate_run_search_cleanup;
-
-    return NGX_OK;
+    return ngx_toolgate_redis_ask(pool, redis, ngx_cycle->log, NULL, 0, 3, args,
+                                  ngx_http_toolgate_run_found, question);
 }
 
 
@@ -140,28 +125,6 @@ ngx_http_toolgate_run_noted(void *data, redisReply *reply)
 }
 
 
-static void
-ngx_http_toolgate_run_search_cleanup(void *data)
-{
-    ngx_http_toolgate_run_search_t *question = data;
-
-    if (question->ticket) {
-        ngx_toolgate_redis_drop(question->ticket);
-        question->ticket = NULL;
-    }
-}
-
-
-static void
-ngx_http_toolgate_run_listed(void *data, redisReply *reply)
-{
-    ngx_http_toolgate_run_search_t *question = data;
-
-    question->ticket = NULL;
-    question->listed(question->data, reply);
-}
-
-
 ngx_int_t
 ngx_http_toolgate_run_store_list(ngx_pool_t *pool,
     ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_run_key_t *key,
@@ -172,13 +135,6 @@ ngx_http_toolgate_run_store_list(ngx_pool_t *pool,
     u_char                           most[NGX_INT_T_LEN], look[NGX_INT_T_LEN];
     ngx_str_t                        args[6 + NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX];
     ngx_str_t                        none = ngx_null_string;
-    ngx_pool_cleanup_t              *cln;
-    ngx_http_toolgate_run_search_t  *question;
-
-    cln = ngx_pool_cleanup_add(pool, sizeof(ngx_http_toolgate_run_search_t));
-    if (cln == NULL) {
-        return NGX_ERROR;
-    }
 
     field_count = ngx_min(field_count, NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX);
 
@@ -192,19 +148,7 @@ ngx_http_toolgate_run_store_list(ngx_pool_t *pool,
     args[5].len = ngx_sprintf(look, "%d", NGX_HTTP_TOOLGATE_RUN_LIST_LOOK) - look;
     ngx_memcpy(&args[6], fields, field_count * sizeof(ngx_str_t));
 
-    question = cln->data;
-    question->listed = done;
-    question->data = data;
-    question->ticket = ngx_toolgate_redis_script(redis, ngx_cycle->log,
-                                                 &ngx_toolgate_script_run_list, 1,
-                                                 6 + field_count, args,
-                                                 ngx_http_toolgate_run_listed,
-                                                 question);
-    if (question->ticket == NULL) {
-        return NGX_ERROR;
-    }
-
-    cln->handler = ngx_http_toolgate_run_search_cleanup;
-
-    return NGX_OK;
+    return ngx_toolgate_redis_ask(pool, redis, ngx_cycle->log,
+                                  &ngx_toolgate_script_run_list, 1, 6 + field_count,
+                                  args, done, data);
 }

@@ -8,14 +8,12 @@
 
 
 typedef struct {
-    ngx_toolgate_redis_ticket_t  *ticket;        /* NULL: answered */
     ngx_toolgate_redis_done_pt    done;
     void                         *data;
 } ngx_http_toolgate_receipts_search_t;
 
 
 static void ngx_http_toolgate_receipts_replied(void *data, redisReply *reply);
-static void ngx_http_toolgate_receipts_cleanup(void *data);
 
 
 ngx_int_t
@@ -28,11 +26,10 @@ ngx_http_toolgate_run_receipts(ngx_pool_t *pool, ngx_toolgate_redis_conf_t *redi
     u_char                                limit[NGX_INT_T_LEN];
     u_char                                look[NGX_INT_T_LEN];
     ngx_str_t                             args[9], none = ngx_null_string;
-    ngx_pool_cleanup_t                   *cln;
     ngx_http_toolgate_receipts_search_t  *search;
 
-    cln = ngx_pool_cleanup_add(pool, sizeof(ngx_http_toolgate_receipts_search_t));
-    if (cln == NULL) {
+    search = ngx_palloc(pool, sizeof(ngx_http_toolgate_receipts_search_t));
+    if (search == NULL) {
         return NGX_ERROR;
     }
 
@@ -51,21 +48,12 @@ ngx_http_toolgate_run_receipts(ngx_pool_t *pool, ngx_toolgate_redis_conf_t *redi
     args[7].len = ngx_sprintf(look, "%d", NGX_HTTP_TOOLGATE_RECEIPTS_LOOK) - look;
     args[8] = query->checkpoint;
 
-    search = cln->data;
     search->done = done;
     search->data = data;
-    search->ticket = ngx_toolgate_redis_script(redis, ngx_cycle->log,
-                                               &ngx_toolgate_script_run_receipts, 1,
-                                               9, args,
-                                               ngx_http_toolgate_receipts_replied,
-                                               search);
-    if (search->ticket == NULL) {
-        return NGX_ERROR;
-    }
 
-    cln->handler = ngx_http_toolgate_receipts_cleanup;
-
-    return NGX_OK;
+    return ngx_toolgate_redis_ask(pool, redis, ngx_cycle->log,
+                                  &ngx_toolgate_script_run_receipts, 1, 9, args,
+                                  ngx_http_toolgate_receipts_replied, search);
 }
 
 
@@ -74,8 +62,6 @@ ngx_http_toolgate_receipts_replied(void *data, redisReply *reply)
 {
     ngx_http_toolgate_receipts_search_t *search = data;
 
-    search->ticket = NULL;
-
     if (reply && reply->type == REDIS_REPLY_ERROR) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "toolgate: redis script \"run_receipts\" failed: %s",
@@ -83,16 +69,4 @@ ngx_http_toolgate_receipts_replied(void *data, redisReply *reply)
     }
 
     search->done(search->data, reply);
-}
-
-
-static void
-ngx_http_toolgate_receipts_cleanup(void *data)
-{
-    ngx_http_toolgate_receipts_search_t *search = data;
-
-    if (search->ticket) {
-        ngx_toolgate_redis_drop(search->ticket);
-        search->ticket = NULL;
-    }
 }

@@ -13,7 +13,6 @@
 
 
 typedef struct {
-    ngx_toolgate_redis_ticket_t     *ticket;      /* NULL: answered */
     ngx_http_toolgate_page_done_pt   done;
     void                            *data;
 } ngx_http_toolgate_record_read_t;
@@ -25,7 +24,6 @@ static void ngx_http_toolgate_record_appended(void *data, redisReply *reply);
 static void ngx_http_toolgate_record_told(ngx_toolgate_redis_conf_t *redis,
     ngx_uint_t taken);
 static void ngx_http_toolgate_record_page_reply(void *data, redisReply *reply);
-static void ngx_http_toolgate_record_read_cleanup(void *data);
 
 
 /* whether this worker has said that steps are being lost */
@@ -115,15 +113,13 @@ ngx_http_toolgate_run_record_page(ngx_pool_t *pool, ngx_log_t *log,
     u_char                            name[NGX_HTTP_TOOLGATE_RECORD_KEY_MAX];
     u_char                            most[NGX_INT_T_LEN], bytes[NGX_INT_T_LEN];
     ngx_str_t                         args[4];
-    ngx_pool_cleanup_t               *cln;
     ngx_http_toolgate_record_read_t  *read;
 
-    cln = ngx_pool_cleanup_add(pool, sizeof(ngx_http_toolgate_record_read_t));
-    if (cln == NULL) {
+    read = ngx_palloc(pool, sizeof(ngx_http_toolgate_record_read_t));
+    if (read == NULL) {
         return NGX_ERROR;
     }
 
-    read = cln->data;
     read->done = done;
     read->data = data;
 
@@ -135,18 +131,9 @@ ngx_http_toolgate_run_record_page(ngx_pool_t *pool, ngx_log_t *log,
     args[3].len = ngx_sprintf(bytes, "%d", NGX_HTTP_TOOLGATE_RECORD_PAGE_MAX)
                   - bytes;
 
-    read->ticket = ngx_toolgate_redis_script(redis, log,
-                                         &ngx_toolgate_script_run_steps_page, 1,
-                                         4, args,
-                                         ngx_http_toolgate_record_page_reply,
-                                         read);
-    if (read->ticket == NULL) {
-        return NGX_ERROR;
-    }
-
-    cln->handler = ngx_http_toolgate_record_read_cleanup;
-
-    return NGX_OK;
+    return ngx_toolgate_redis_ask(pool, redis, log,
+                                  &ngx_toolgate_script_run_steps_page, 1, 4, args,
+                                  ngx_http_toolgate_record_page_reply, read);
 }
 
 
@@ -161,8 +148,6 @@ ngx_http_toolgate_record_page_reply(void *data, redisReply *reply)
 
     ngx_memzero(&page, sizeof(page));
     page.state = NGX_HTTP_TOOLGATE_PAGE_AWAY;
-
-    read->ticket = NULL;
 
     if (reply && reply->type == REDIS_REPLY_NIL) {
         page.state = NGX_HTTP_TOOLGATE_PAGE_NO_RUN;
@@ -185,16 +170,4 @@ ngx_http_toolgate_record_page_reply(void *data, redisReply *reply)
     }
 
     read->done(read->data, &page);
-}
-
-
-static void
-ngx_http_toolgate_record_read_cleanup(void *data)
-{
-    ngx_http_toolgate_record_read_t *read = data;
-
-    if (read->ticket) {
-        ngx_toolgate_redis_drop(read->ticket);
-        read->ticket = NULL;
-    }
 }

@@ -15,7 +15,6 @@
 
 
 typedef struct {
-    ngx_toolgate_redis_ticket_t    *ticket;      /* NULL: answered */
     ngx_toolgate_redis_conf_t      *redis;
     ngx_http_toolgate_run_done_pt   done;
     void                           *data;
@@ -55,7 +54,6 @@ static void ngx_http_toolgate_run_heard(void *data, redisReply *reply);
 static void ngx_http_toolgate_run_answer(redisReply *reply,
     ngx_http_toolgate_run_answer_t *answer);
 static ngx_http_toolgate_answer_e ngx_http_toolgate_run_word(ngx_str_t *word);
-static void ngx_http_toolgate_run_question_cleanup(void *data);
 static void ngx_http_toolgate_run_tell_driver(ngx_toolgate_redis_conf_t *redis,
     ngx_str_t *owner, ngx_str_t *run);
 
@@ -217,7 +215,6 @@ ngx_http_toolgate_run_ask(ngx_pool_t *pool, ngx_http_toolgate_run_args_t *a,
     const ngx_toolgate_script_t *script, ngx_http_toolgate_run_done_pt done,
     void *data)
 {
-    ngx_pool_cleanup_t                *cln;
     ngx_http_toolgate_run_question_t  *question;
 
     if (done == NULL) {
@@ -228,38 +225,18 @@ ngx_http_toolgate_run_ask(ngx_pool_t *pool, ngx_http_toolgate_run_args_t *a,
                ? NGX_OK : NGX_ERROR;
     }
 
-    cln = ngx_pool_cleanup_add(pool, sizeof(ngx_http_toolgate_run_question_t));
-    if (cln == NULL) {
+    question = ngx_palloc(pool, sizeof(ngx_http_toolgate_run_question_t));
+    if (question == NULL) {
         return NGX_ERROR;
     }
 
-    question = cln->data;
     question->redis = a->redis;
     question->done = done;
     question->data = data;
-    question->ticket = ngx_toolgate_redis_script(a->redis, ngx_cycle->log, script,
-                                                 a->keys, a->n, a->args,
-                                                 ngx_http_toolgate_run_replied,
-                                                 question);
-    if (question->ticket == NULL) {
-        return NGX_ERROR;
-    }
 
-    cln->handler = ngx_http_toolgate_run_question_cleanup;
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_http_toolgate_run_question_cleanup(void *data)
-{
-    ngx_http_toolgate_run_question_t *question = data;
-
-    if (question->ticket) {
-        ngx_toolgate_redis_drop(question->ticket);
-        question->ticket = NULL;
-    }
+    return ngx_toolgate_redis_ask(pool, a->redis, ngx_cycle->log, script, a->keys,
+                                  a->n, a->args, ngx_http_toolgate_run_replied,
+                                  question);
 }
 
 
@@ -283,8 +260,6 @@ ngx_http_toolgate_run_replied(void *data, redisReply *reply)
     ngx_http_toolgate_run_question_t *question = data;
 
     ngx_http_toolgate_run_answer_t  answer;
-
-    question->ticket = NULL;
 
     ngx_http_toolgate_run_answer(reply, &answer);
 

@@ -8,7 +8,6 @@
 
 
 typedef struct {
-    ngx_toolgate_redis_ticket_t        *ticket;      /* NULL: answered */
     ngx_http_toolgate_submit_done_pt    submitted;   /* one of the two */
     ngx_http_toolgate_call_run_pt       found;
     void                               *data;
@@ -20,7 +19,6 @@ static ngx_http_toolgate_submit_t *ngx_http_toolgate_submit_question(
 static void ngx_http_toolgate_submit_reply(void *data, redisReply *reply);
 static void ngx_http_toolgate_call_run_reply(void *data, redisReply *reply);
 static void ngx_http_toolgate_call_noted(void *data, redisReply *reply);
-static void ngx_http_toolgate_submit_drop(void *data);
 
 
 ngx_int_t
@@ -51,31 +49,22 @@ ngx_http_toolgate_run_submit(ngx_pool_t *pool, ngx_toolgate_redis_conf_t *redis,
         args[argc++] = outcomes[i].value;
     }
 
-    submit->ticket = ngx_toolgate_redis_script(redis, ngx_cycle->log,
-                                               &ngx_toolgate_script_run_submit, 1,
-                                               argc, args,
-                                               ngx_http_toolgate_submit_reply,
-                                               submit);
-
-    return submit->ticket ? NGX_OK : NGX_ERROR;
+    return ngx_toolgate_redis_ask(pool, redis, ngx_cycle->log,
+                                  &ngx_toolgate_script_run_submit, 1, argc, args,
+                                  ngx_http_toolgate_submit_reply, submit);
 }
 
 
 static ngx_http_toolgate_submit_t *
 ngx_http_toolgate_submit_question(ngx_pool_t *pool, void *data)
 {
-    ngx_pool_cleanup_t          *cln;
     ngx_http_toolgate_submit_t  *submit;
 
-    cln = ngx_pool_cleanup_add(pool, sizeof(ngx_http_toolgate_submit_t));
-    if (cln == NULL) {
-        return NULL;
-    }
+    submit = ngx_pcalloc(pool, sizeof(ngx_http_toolgate_submit_t));
 
-    submit = cln->data;
-    ngx_memzero(submit, sizeof(ngx_http_toolgate_submit_t));
-    submit->data = data;
-    cln->handler = ngx_http_toolgate_submit_drop;
+    if (submit) {
+        submit->data = data;
+    }
 
     return submit;
 }
@@ -92,7 +81,6 @@ ngx_http_toolgate_submit_reply(void *data, redisReply *reply)
 
     static const char *const  words[] = { "ok", "same", "late", "other", "gone" };
 
-    submit->ticket = NULL;
     i = NGX_HTTP_TOOLGATE_SUBMIT_AWAY;
     after = 0;
 
@@ -172,11 +160,8 @@ ngx_http_toolgate_call_run_find(ngx_pool_t *pool, ngx_toolgate_redis_conf_t *red
     ngx_str_set(&args[0], "GET");
     args[1] = ngx_http_toolgate_store_key(redis, 'c', key, call, "", name);
 
-    submit->ticket = ngx_toolgate_redis_command(redis, ngx_cycle->log, 2, args,
-                                                ngx_http_toolgate_call_run_reply,
-                                                submit);
-
-    return submit->ticket ? NGX_OK : NGX_ERROR;
+    return ngx_toolgate_redis_ask(pool, redis, ngx_cycle->log, NULL, 0, 2, args,
+                                  ngx_http_toolgate_call_run_reply, submit);
 }
 
 
@@ -187,8 +172,6 @@ ngx_http_toolgate_call_run_reply(void *data, redisReply *reply)
 
     ngx_str_t  run = ngx_null_string;
 
-    submit->ticket = NULL;
-
     if (reply && reply->type == REDIS_REPLY_STRING) {
         run.data = (u_char *) reply->str;
         run.len = (size_t) reply->len;
@@ -196,16 +179,4 @@ ngx_http_toolgate_call_run_reply(void *data, redisReply *reply)
 
     submit->found(submit->data, &run,
                   reply && (run.len || reply->type == REDIS_REPLY_NIL));
-}
-
-
-static void
-ngx_http_toolgate_submit_drop(void *data)
-{
-    ngx_http_toolgate_submit_t *submit = data;
-
-    if (submit->ticket) {
-        ngx_toolgate_redis_drop(submit->ticket);
-        submit->ticket = NULL;
-    }
 }

@@ -22,7 +22,6 @@ typedef void (*ngx_http_toolgate_session_read_pt)(redisReply *reply,
     ngx_http_toolgate_session_answer_t *answer);
 
 struct ngx_http_toolgate_session_ask_s {
-    ngx_toolgate_redis_ticket_t         *ticket;     /* NULL: answered */
     ngx_http_toolgate_session_read_pt    read;
     ngx_http_toolgate_session_done_pt    done;
     void                                *data;
@@ -45,7 +44,6 @@ static ngx_int_t ngx_http_toolgate_session_ask(ngx_pool_t *pool, ngx_log_t *log,
     ngx_http_toolgate_session_read_pt read, ngx_http_toolgate_session_done_pt done,
     void *data);
 static void ngx_http_toolgate_session_reply(void *data, redisReply *reply);
-static void ngx_http_toolgate_session_drop(void *data);
 static void ngx_http_toolgate_session_tell(ngx_toolgate_redis_conf_t *redis,
     ngx_http_toolgate_session_key_t *key, time_t retention, ngx_str_t *run,
     ngx_str_t *args, ngx_uint_t argc);
@@ -311,29 +309,19 @@ ngx_http_toolgate_session_ask(ngx_pool_t *pool, ngx_log_t *log,
     ngx_http_toolgate_session_read_pt read, ngx_http_toolgate_session_done_pt done,
     void *data)
 {
-    ngx_pool_cleanup_t               *cln;
     ngx_http_toolgate_session_ask_t  *ask;
 
-    cln = ngx_pool_cleanup_add(pool, sizeof(ngx_http_toolgate_session_ask_t));
-    if (cln == NULL) {
+    ask = ngx_palloc(pool, sizeof(ngx_http_toolgate_session_ask_t));
+    if (ask == NULL) {
         return NGX_ERROR;
     }
 
-    ask = cln->data;
     ask->read = read;
     ask->done = done;
     ask->data = data;
 
-    ask->ticket = script
-                  ? ngx_toolgate_redis_script(redis, log, script, nkeys, argc, args,
-                                              ngx_http_toolgate_session_reply, ask)
-                  : ngx_toolgate_redis_command(redis, log, argc, args,
-                                               ngx_http_toolgate_session_reply,
-                                               ask);
-
-    cln->handler = ngx_http_toolgate_session_drop;
-
-    return ask->ticket ? NGX_OK : NGX_ERROR;
+    return ngx_toolgate_redis_ask(pool, redis, log, script, nkeys, argc, args,
+                                  ngx_http_toolgate_session_reply, ask);
 }
 
 
@@ -347,25 +335,11 @@ ngx_http_toolgate_session_reply(void *data, redisReply *reply)
     ngx_memzero(&answer, sizeof(answer));
     answer.state = NGX_HTTP_TOOLGATE_SESSION_AWAY;
 
-    ask->ticket = NULL;
-
     if (reply) {
         ask->read(reply, &answer);
     }
 
     ask->done(ask->data, &answer);
-}
-
-
-static void
-ngx_http_toolgate_session_drop(void *data)
-{
-    ngx_http_toolgate_session_ask_t *ask = data;
-
-    if (ask->ticket) {
-        ngx_toolgate_redis_drop(ask->ticket);
-        ask->ticket = NULL;
-    }
 }
 
 

@@ -83,6 +83,15 @@ ngx_toolgate_redis_ticket_t *ngx_toolgate_redis_script(
     const ngx_toolgate_script_t *script, ngx_uint_t nkeys, ngx_uint_t argc,
     ngx_str_t *argv, ngx_toolgate_redis_done_pt done, void *data);
 
+/*
+ * The same for somebody who may go away: done is not called any more when pool is
+ * destroyed. script NULL: argv is a whole command. NGX_ERROR: out of memory, and done
+ * is not called.
+ */
+ngx_int_t ngx_toolgate_redis_ask(ngx_pool_t *pool, ngx_toolgate_redis_conf_t *conf,
+    ngx_log_t *log, const ngx_toolgate_script_t *script, ngx_uint_t nkeys,
+    ngx_uint_t argc, ngx_str_t *argv, ngx_toolgate_redis_done_pt done, void *data);
+
 /* The caller is going away: done will not be called. */
 void ngx_toolgate_redis_drop(ngx_toolgate_redis_ticket_t *ticket);
 
