@@ -1,7 +1,8 @@
 -- Makes a run, once for each invocation id.
 --
 -- KEYS: [1] hash of the run, [2] its input, [3] the account's runs by time of
--- creation, [4] what this invocation id stands for; without one it is left out.
+-- creation, [4] those of its session (without one: [3] again), [5] what this invocation
+-- id stands for; without one it is left out.
 --
 -- ARGV: [1] the run's id, [2] the request's fingerprint, [3] who drives it ("" =
 -- nobody yet), [4] for how many ms, [5] for how many seconds a run is kept, [6] how
@@ -10,8 +11,8 @@
 -- Answers { "new" }, { "same", id } for the same invocation of the same request, or
 -- { "conflict", id } for another request.
 
-if KEYS[4] then
-    local other = redis.call('HMGET', KEYS[4], 'run', 'fingerprint')
+if KEYS[5] then
+    local other = redis.call('HMGET', KEYS[5], 'run', 'fingerprint')
     if other[1] then
         return { other[2] == ARGV[2] and 'same' or 'conflict', other[1] }
     end
@@ -34,13 +35,15 @@ end
 redis.call('EXPIRE', KEYS[1], keep)
 redis.call('SET', KEYS[2], ARGV[7], 'EX', keep)
 
-redis.call('ZADD', KEYS[3], now, ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', string.format('%d', now - keep * 1000))
-redis.call('EXPIRE', KEYS[3], keep)
+for i = 3, 4 do
+    redis.call('ZADD', KEYS[i], now, ARGV[1])
+    redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', string.format('%d', now - keep * 1000))
+    redis.call('EXPIRE', KEYS[i], keep)
+end
 
-if KEYS[4] then
-    redis.call('HSET', KEYS[4], 'run', ARGV[1], 'fingerprint', ARGV[2])
-    redis.call('EXPIRE', KEYS[4], keep)
+if KEYS[5] then
+    redis.call('HSET', KEYS[5], 'run', ARGV[1], 'fingerprint', ARGV[2])
+    redis.call('EXPIRE', KEYS[5], keep)
 end
 
 return { 'new' }

@@ -1,11 +1,11 @@
--- A page of an account's runs, newest first.
+-- A page of runs, newest first.
 --
--- KEYS: [1] the account's runs by time of creation.
+-- KEYS: [1] runs by time of creation, of an account or of a session.
 --
 -- ARGV: [1] what the names of their hashes begin with (they have the hash tag of
--- KEYS[1]), [2] the id to begin after, or "", [3] how many at most, [4] the session
--- whose runs are wanted, or "", [5] how many are looked at at most, then the names of
--- the wanted fields.
+-- KEYS[1]), [2] the id to begin after, or "", [3] how many at most, [4] how many are
+-- looked at at most (one that is gone, or was forgotten, is passed over), then the names
+-- of the wanted fields.
 --
 -- Answers { more (0 or 1; -1: there is no such id), { values of the fields }, … }.
 
@@ -22,11 +22,10 @@ end
 local wanted = tonumber(ARGV[3])
 local answer = { 0 }
 
-for _, id in ipairs(redis.call('ZREVRANGE', KEYS[1], from, from + tonumber(ARGV[5]) - 1)) do
-    local run = redis.call('HMGET', ARGV[1] .. id, unpack(ARGV, 6))
-    local session = ARGV[4] ~= '' and redis.call('HGET', ARGV[1] .. id, 'session')
+for _, id in ipairs(redis.call('ZREVRANGE', KEYS[1], from, from + tonumber(ARGV[4]) - 1)) do
+    local run = redis.call('HMGET', ARGV[1] .. id, unpack(ARGV, 5))
 
-    if run[1] and (ARGV[4] == '' or session == ARGV[4]) then
+    if run[1] then
         if #answer > wanted then
             answer[1] = 1
             break

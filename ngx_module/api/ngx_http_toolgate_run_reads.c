@@ -336,7 +336,14 @@ ngx_http_toolgate_run_list(ngx_http_request_t *r, ngx_http_toolgate_key_t *key)
     }
 
     (void) ngx_http_toolgate_query_argument(r, "after", &after);
-    (void) ngx_http_toolgate_query_argument(r, "session", &session);
+
+    if (ngx_http_toolgate_query_argument(r, "session", &session) == NGX_OK
+        && !tg_id_label_valid((tg_str_t) { session.len, (char *) session.data }))
+    {
+        return ngx_http_toolgate_reply_error(r, "invalid_value",
+                                             "\"session\" is the id of a session.",
+                                             "session");
+    }
 
     tmcf = ngx_http_get_module_main_conf(r, ngx_http_toolgate_module);
 

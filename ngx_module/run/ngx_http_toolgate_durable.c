@@ -127,6 +127,7 @@ ngx_http_toolgate_durable_create(ngx_http_toolgate_run_t *run)
 
     ngx_memzero(&new_run, sizeof(new_run));
     new_run.queued = durable->queued;
+    new_run.session = run->prompt.session;
 
     if (ngx_http_toolgate_durable_fingerprint(durable, hex) != NGX_OK) {
         return NGX_ERROR;
@@ -378,7 +379,8 @@ ngx_http_toolgate_durable_forget(ngx_http_toolgate_run_t *run)
     ngx_http_toolgate_durable_stop(durable);
 
     (void) ngx_http_toolgate_run_store_forget(run->conf->redis, &durable->key,
-                                              &durable->invocation);
+                                              &durable->invocation,
+                                              &run->prompt.session);
     ngx_http_toolgate_run_store_unwatch(run->conf->redis, &durable->key);
 }
 

@@ -133,22 +133,22 @@ ngx_http_toolgate_run_store_list(ngx_pool_t *pool,
 {
     u_char                           name[NGX_HTTP_TOOLGATE_STORE_KEY_MAX];
     u_char                           most[NGX_INT_T_LEN], look[NGX_INT_T_LEN];
-    ngx_str_t                        args[6 + NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX];
+    u_char                           runs[NGX_HTTP_TOOLGATE_STORE_KEY_MAX];
+    ngx_str_t                        args[5 + NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX];
     ngx_str_t                        none = ngx_null_string;
 
     field_count = ngx_min(field_count, NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX);
 
-    args[0] = ngx_http_toolgate_store_key(redis, 'r', key, &none, "", name);
-    args[1] = args[0];
+    args[0] = ngx_http_toolgate_run_list_key(redis, key, session, name);
+    args[1] = ngx_http_toolgate_store_key(redis, 'r', key, &none, "", runs);
     args[2] = *after;
     args[3].data = most;
     args[3].len = ngx_sprintf(most, "%ui", limit) - most;
-    args[4] = *session;
-    args[5].data = look;
-    args[5].len = ngx_sprintf(look, "%d", NGX_HTTP_TOOLGATE_RUN_LIST_LOOK) - look;
-    ngx_memcpy(&args[6], fields, field_count * sizeof(ngx_str_t));
+    args[4].data = look;
+    args[4].len = ngx_sprintf(look, "%d", NGX_HTTP_TOOLGATE_RUN_LIST_LOOK) - look;
+    ngx_memcpy(&args[5], fields, field_count * sizeof(ngx_str_t));
 
     return ngx_toolgate_redis_ask(pool, redis, ngx_cycle->log,
-                                  &ngx_toolgate_script_run_list, 1, 6 + field_count,
+                                  &ngx_toolgate_script_run_list, 1, 5 + field_count,
                                   args, done, data);
 }

@@ -8,7 +8,7 @@
 #include "ngx_toolgate_scripts.h"
 
 
-#define NGX_HTTP_TOOLGATE_RUN_KEYS       5
+#define NGX_HTTP_TOOLGATE_RUN_KEYS       6
 #define NGX_HTTP_TOOLGATE_RUN_ARGS_MAX                                        \
     (NGX_HTTP_TOOLGATE_RUN_KEYS + 8 + 4 * NGX_HTTP_TOOLGATE_RUN_FIELDS_MAX)
 #define NGX_HTTP_TOOLGATE_NUMBER_LEN     (NGX_INT64_LEN + 1)
@@ -38,6 +38,8 @@ static void ngx_http_toolgate_run_args_begin(ngx_http_toolgate_run_args_t *a,
 static void ngx_http_toolgate_run_args_key(ngx_http_toolgate_run_args_t *a,
     char letter, ngx_http_toolgate_run_key_t *key, ngx_str_t *id,
     const char *suffix);
+static void ngx_http_toolgate_run_args_list(ngx_http_toolgate_run_args_t *a,
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *session);
 static void ngx_http_toolgate_run_args_run(ngx_http_toolgate_run_args_t *a,
     ngx_http_toolgate_run_key_t *key, ngx_str_t *invocation);
 static void ngx_http_toolgate_run_args_text(ngx_http_toolgate_run_args_t *a,
@@ -94,6 +96,16 @@ ngx_http_toolgate_store_key(ngx_toolgate_redis_conf_t *redis, char letter,
 
 
 ngx_str_t
+ngx_http_toolgate_run_list_key(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *session,
+    u_char buf[NGX_HTTP_TOOLGATE_STORE_KEY_MAX])
+{
+    return ngx_http_toolgate_store_key(redis, 'r', key, session,
+                                       session->len ? "/runs" : "", buf);
+}
+
+
+ngx_str_t
 ngx_http_toolgate_inbox_key(ngx_toolgate_redis_conf_t *redis, ngx_str_t *owner,
     u_char buf[NGX_HTTP_TOOLGATE_STORE_KEY_MAX])
 {
@@ -140,6 +152,17 @@ ngx_http_toolgate_run_args_key(ngx_http_toolgate_run_args_t *a, char letter,
 {
     a->args[a->n++] = ngx_http_toolgate_store_key(a->redis, letter, key, id, suffix,
                                                   a->names[a->keys]);
+    a->keys++;
+}
+
+
+/* The runs of a session, or of the account. */
+static void
+ngx_http_toolgate_run_args_list(ngx_http_toolgate_run_args_t *a,
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *session)
+{
+    a->args[a->n++] = ngx_http_toolgate_run_list_key(a->redis, key, session,
+                                                     a->names[a->keys]);
     a->keys++;
 }
 
@@ -405,16 +428,15 @@ ngx_http_toolgate_run_store_create(ngx_pool_t *pool,
     ngx_str_t *invocation, time_t retention, ngx_http_toolgate_new_run_t *run,
     ngx_http_toolgate_run_done_pt done, void *data)
 {
-    ngx_str_t                       first, rest, index;
+    ngx_str_t                       first, rest, account = ngx_null_string;
     ngx_http_toolgate_run_args_t    a;
     ngx_http_toolgate_run_input_t  *input;
-
-    ngx_str_null(&index);
 
     ngx_http_toolgate_run_args_begin(&a, redis);
     ngx_http_toolgate_run_args_key(&a, 'r', key, &key->run, "");
     ngx_http_toolgate_run_args_key(&a, 'r', key, &key->run, ":input");
-    ngx_http_toolgate_run_args_key(&a, 'r', key, &index, "");
+    ngx_http_toolgate_run_args_list(&a, key, &account);
+    ngx_http_toolgate_run_args_list(&a, key, &run->session);
 
     if (invocation->len) {
         ngx_http_toolgate_run_args_key(&a, 'i', key, invocation, "");
@@ -555,18 +577,17 @@ ngx_http_toolgate_run_cancelled(void *data, ngx_http_toolgate_run_answer_t *answ
 
 ngx_int_t
 ngx_http_toolgate_run_store_forget(ngx_toolgate_redis_conf_t *redis,
-    ngx_http_toolgate_run_key_t *key, ngx_str_t *invocation)
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *invocation, ngx_str_t *session)
 {
-    ngx_str_t                      index;
+    ngx_str_t                      account = ngx_null_string;
     ngx_http_toolgate_run_args_t   a;
-
-    ngx_str_null(&index);
 
     ngx_http_toolgate_run_args_begin(&a, redis);
     ngx_http_toolgate_run_args_key(&a, 'r', key, &key->run, "");
     ngx_http_toolgate_run_args_key(&a, 'r', key, &key->run, ":events");
     ngx_http_toolgate_run_args_key(&a, 'r', key, &key->run, ":input");
-    ngx_http_toolgate_run_args_key(&a, 'r', key, &index, "");
+    ngx_http_toolgate_run_args_list(&a, key, &account);
+    ngx_http_toolgate_run_args_list(&a, key, session);
 
     if (invocation->len) {
         ngx_http_toolgate_run_args_key(&a, 'i', key, invocation, "");

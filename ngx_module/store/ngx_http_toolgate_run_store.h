@@ -63,6 +63,7 @@ typedef struct {
 /* A run that is to be made. */
 typedef struct {
     ngx_str_t                      fingerprint;   /* of the request */
+    ngx_str_t                      session;       /* or empty */
     ngx_uint_t                     queued;        /* nobody drives it yet */
     ngx_str_t                      input;
     ngx_http_toolgate_field_t     *fields;
@@ -142,7 +143,7 @@ ngx_int_t ngx_http_toolgate_run_store_cancel(ngx_pool_t *pool,
 
 /* Removes a run that has not begun, with its invocation id: nobody waits. */
 ngx_int_t ngx_http_toolgate_run_store_forget(ngx_toolgate_redis_conf_t *redis,
-    ngx_http_toolgate_run_key_t *key, ngx_str_t *invocation);
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *invocation, ngx_str_t *session);
 
 /* The run that an invocation id of the account stands for: OK (text: its id), GONE,
  * AWAY. */
@@ -150,7 +151,7 @@ ngx_int_t ngx_http_toolgate_run_store_find(ngx_pool_t *pool,
     ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_run_key_t *key,
     ngx_str_t *invocation, ngx_http_toolgate_run_done_pt done, void *data);
 
-/* A page of the account's runs: reply is that of conf/redis/run_list.lua, or NULL. */
+/* A page of runs, of a session or (empty) of the whole account: reply is that of conf/redis/run_list.lua, or NULL. */
 ngx_int_t ngx_http_toolgate_run_store_list(ngx_pool_t *pool,
     ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_run_key_t *key,
     ngx_str_t *after, ngx_str_t *session, ngx_uint_t limit, ngx_str_t *fields,
@@ -166,6 +167,11 @@ void ngx_http_toolgate_run_store_unwatch(ngx_toolgate_redis_conf_t *redis,
 /* A field of an answer; data NULL: it has none of this name. */
 ngx_str_t ngx_http_toolgate_run_answer_field(ngx_http_toolgate_run_answer_t *answer,
     const char *name);
+
+/* The name of the index of a session's runs, or (empty) of all of the account. */
+ngx_str_t ngx_http_toolgate_run_list_key(ngx_toolgate_redis_conf_t *redis,
+    ngx_http_toolgate_run_key_t *key, ngx_str_t *session,
+    u_char buf[NGX_HTTP_TOOLGATE_STORE_KEY_MAX]);
 
 /* The name of the list in which a worker hears which of its runs were ended. */
 ngx_str_t ngx_http_toolgate_inbox_key(ngx_toolgate_redis_conf_t *redis,

@@ -398,6 +398,13 @@ test('two follow, and one of them hardly reads: the other has all at once', asyn
   assert.deepEqual(events(text).map((e) => e.seq), all.map((e) => e.seq));
 });
 
+test('hundreds follow at once, more than one question asks for: each has all', async () => {
+  plan([{ wait: 1000 }, { send: textTurn('for all') }]);
+  const { json: { id } } = await post({ background: true });
+  const texts = await Promise.all(Array.from({ length: 600 }, () => get(`${id}/events`)));
+  for (const { text } of texts) assert.deepEqual(events(text).map((e) => e.type), ['run.started', 'run.text_delta', 'run.completed']);
+});
+
 test('an input of some megabytes is kept whole and reaches the model as it is', async () => {
   plan(OK);
   const content = 'é'.repeat(3_500_000);

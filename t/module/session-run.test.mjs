@@ -410,6 +410,25 @@ test('runs of /v1/runs in a session: refused at once, or replayed and kept like 
   assert.deepEqual(list.map((r) => r.status), ['completed', 'superseded', 'completed', 'completed']);
 });
 
+test('the runs of a session are found behind any number of others; of a refused request nothing stays', async () => {
+  const id = await create();
+  await ok(id, 'one');
+  // newer ones of the account, that nobody may have to look at
+  for (let from = 0; from < 1200; from += 200) {
+    w.redis.cli('zadd', 't:r:{default/}:', ...Array.from({ length: 200 }, (_, i) => ['99999999999999', `run_other${from + i}`]).flat());
+  }
+  const list = (query) => f.nginx.request(`/v1/runs?${query}`);
+  const { data, has_more: more } = (await list(`session=${id}`)).json;
+  assert.deepEqual([data.length, data[0].session_id, more], [1, id, false]);
+  assertError(await list('session=a%20b'), 400, 'invalid_value');
+  assertError(await list(`session=${'x'.repeat(65)}`), 400, 'invalid_value');
+  assert.deepEqual((await list('session=nobody')).json, { object: 'list', data: [], has_more: false });
+  w.redis.cli('zremrangebyscore', 't:r:{default/}:', '99999999999999', '+inf');
+
+  assertError(await f.nginx.chat(body('nobody', 'x')), 404, 'session_not_found');
+  await soon(async () => w.redis.cli('exists', 't:r:{default/}:nobody/runs') === '0', 'no index of a session that is not there');
+});
+
 test('the Responses API: session_id and conversation', async () => {
   const id = await create();
   await ok(id, 'one');
