@@ -73,6 +73,12 @@ ngx_http_toolgate_durable_news(ngx_http_toolgate_durable_t *durable,
 
     ngx_http_toolgate_durable_gather(durable);
 
+    /* one write takes so many */
+
+    if (durable->news.nelts >= NGX_HTTP_TOOLGATE_NEWS_MAX) {
+        ngx_http_toolgate_durable_flush(durable);
+    }
+
     news = ngx_array_push(&durable->news);
 
     if (news == NULL) {

@@ -398,6 +398,16 @@ test('two follow, and one of them hardly reads: the other has all at once', asyn
   assert.deepEqual(events(text).map((e) => e.seq), all.map((e) => e.seq));
 });
 
+test('a turn with more calls than one write takes events: none of them is lost', async () => {
+  plan(callsTurn(...Array.from({ length: 64 }, (_, i) => ({ id: `c${i}`, n: `no_tool_${i}`, a: '{}' }))), OK);
+  const { json: { id, status } } = await post();
+  assert.equal(status, 'completed');
+  const all = events((await get(`${id}/events`)).text);
+  assert.deepEqual(all.filter((e) => e.type === 'run.tool_result').map((e) => e.name), Array.from({ length: 64 }, (_, i) => `no_tool_${i}`));
+  assert.deepEqual(all.map((e) => e.seq), all.map((e, i) => i + 1));
+  assert.equal(all.at(-1).type, 'run.completed');
+});
+
 test('hundreds follow at once, more than one question asks for: each has all', async () => {
   plan([{ wait: 1000 }, { send: textTurn('for all') }]);
   const { json: { id } } = await post({ background: true });
