@@ -59,6 +59,13 @@ ngx_http_toolgate_durable_open(ngx_http_toolgate_run_t *run, const char *face,
         return NGX_ERROR;
     }
 
+    durable->ear = ngx_calloc(sizeof(ngx_http_toolgate_ear_t), ngx_cycle->log);
+
+    if (durable->ear == NULL) {
+        return NGX_ERROR;
+    }
+
+    durable->ear->durable = durable;
     durable->run = run;
     durable->face.data = (u_char *) face;
     durable->face.len = ngx_strlen(face);
@@ -551,6 +558,12 @@ ngx_http_toolgate_durable_free(void *data)
 
     ngx_http_toolgate_durable_stop(durable);
     ngx_http_toolgate_follow_close(&durable->follow);
+
+    durable->ear->durable = NULL;
+
+    if (durable->ear->open == 0) {
+        ngx_free(durable->ear);
+    }
 
     tg_buf_free(&durable->text);
     tg_buf_free(&durable->members);

@@ -26,11 +26,19 @@ typedef struct {
     size_t                          end;
 } ngx_http_toolgate_waiting_news_t;
 
+/* What hears the answers to writes of events: a stream has any number of them, and its
+ * request's pool would grow with each. It outlives the run until the last is in. */
+typedef struct {
+    ngx_http_toolgate_durable_t    *durable;        /* NULL: it is gone */
+    ngx_uint_t                      open;           /* answers that are to come */
+} ngx_http_toolgate_ear_t;
+
 struct ngx_http_toolgate_durable_s {
     ngx_http_toolgate_run_t        *run;
     ngx_http_toolgate_run_key_t     key;
     ngx_str_t                       invocation;     /* the caller's, or empty */
     ngx_str_t                       face;           /* "chat", … */
+    ngx_http_toolgate_ear_t        *ear;
     ngx_http_toolgate_driven_t      driven;
     ngx_event_t                     renew;
     ngx_event_t                     flush;

@@ -7,6 +7,13 @@
 
 
 static void ngx_http_toolgate_durable_flush(ngx_http_toolgate_durable_t *durable);
+static void ngx_http_toolgate_durable_heard(void *data,
+    ngx_http_toolgate_run_answer_t *answer);
+static ngx_int_t ngx_http_toolgate_durable_send(
+    ngx_http_toolgate_durable_t *durable, ngx_pool_t *pool,
+    ngx_http_toolgate_save_e what, const char *status,
+    ngx_http_toolgate_field_t *fields, ngx_uint_t n,
+    ngx_http_toolgate_run_done_pt done, void *data);
 static void ngx_http_toolgate_durable_gather(ngx_http_toolgate_durable_t *durable);
 
 
@@ -134,12 +141,36 @@ ngx_http_toolgate_durable_flush_event(ngx_event_t *ev)
 static void
 ngx_http_toolgate_durable_flush(ngx_http_toolgate_durable_t *durable)
 {
-    if (!durable->over) {
-        (void) ngx_http_toolgate_durable_save(durable,
-                                              NGX_HTTP_TOOLGATE_SAVE_EVENTS, NULL,
-                                              NULL, 0,
-                                              ngx_http_toolgate_durable_renewed,
-                                              durable);
+    if (durable->over) {
+        return;
+    }
+
+    durable->ear->open++;
+
+    if (ngx_http_toolgate_durable_send(durable, NULL, NGX_HTTP_TOOLGATE_SAVE_EVENTS,
+                                       NULL, NULL, 0,
+                                       ngx_http_toolgate_durable_heard,
+                                       durable->ear)
+        != NGX_OK)
+    {
+        durable->ear->open--;
+    }
+}
+
+
+/* The run may be gone by now. */
+static void
+ngx_http_toolgate_durable_heard(void *data, ngx_http_toolgate_run_answer_t *answer)
+{
+    ngx_http_toolgate_ear_t *ear = data;
+
+    ear->open--;
+
+    if (ear->durable) {
+        ngx_http_toolgate_durable_renewed(ear->durable, answer);
+
+    } else if (ear->open == 0) {
+        ngx_free(ear);
     }
 }
 
@@ -147,6 +178,17 @@ ngx_http_toolgate_durable_flush(ngx_http_toolgate_durable_t *durable)
 ngx_int_t
 ngx_http_toolgate_durable_save(ngx_http_toolgate_durable_t *durable,
     ngx_http_toolgate_save_e what, const char *status,
+    ngx_http_toolgate_field_t *fields, ngx_uint_t n,
+    ngx_http_toolgate_run_done_pt done, void *data)
+{
+    return ngx_http_toolgate_durable_send(durable, durable->run->request->pool, what,
+                                          status, fields, n, done, data);
+}
+
+
+static ngx_int_t
+ngx_http_toolgate_durable_send(ngx_http_toolgate_durable_t *durable,
+    ngx_pool_t *pool, ngx_http_toolgate_save_e what, const char *status,
     ngx_http_toolgate_field_t *fields, ngx_uint_t n,
     ngx_http_toolgate_run_done_pt done, void *data)
 {
@@ -185,8 +227,8 @@ ngx_http_toolgate_durable_save(ngx_http_toolgate_durable_t *durable,
 
     save.news_count = i;
 
-    rc = ngx_http_toolgate_run_store_save(run->request->pool, run->conf->redis,
-                                          &durable->key, &durable->invocation,
+    rc = ngx_http_toolgate_run_store_save(pool, run->conf->redis, &durable->key,
+                                          &durable->invocation,
                                           run->conf->retention, &save, done, data);
     durable->news.nelts = 0;
     tg_buf_reset(&durable->members);

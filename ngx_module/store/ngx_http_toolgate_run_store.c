@@ -18,6 +18,7 @@ typedef struct {
     ngx_toolgate_redis_conf_t      *redis;
     ngx_http_toolgate_run_done_pt   done;
     void                           *data;
+    unsigned                        pooled:1;    /* it goes with somebody's pool */
 } ngx_http_toolgate_run_question_t;
 
 /* The arguments of a script while they are put together. */
@@ -248,7 +249,10 @@ ngx_http_toolgate_run_ask(ngx_pool_t *pool, ngx_http_toolgate_run_args_t *a,
                ? NGX_OK : NGX_ERROR;
     }
 
-    question = ngx_palloc(pool, sizeof(ngx_http_toolgate_run_question_t));
+    question = pool
+               ? ngx_palloc(pool, sizeof(ngx_http_toolgate_run_question_t))
+               : ngx_alloc(sizeof(ngx_http_toolgate_run_question_t),
+                           ngx_cycle->log);
     if (question == NULL) {
         return NGX_ERROR;
     }
@@ -256,6 +260,20 @@ ngx_http_toolgate_run_ask(ngx_pool_t *pool, ngx_http_toolgate_run_args_t *a,
     question->redis = a->redis;
     question->done = done;
     question->data = data;
+    question->pooled = pool ? 1 : 0;
+
+    if (pool == NULL) {
+
+        if (ngx_toolgate_redis_script(a->redis, ngx_cycle->log, script, a->keys,
+                                      a->n, a->args, ngx_http_toolgate_run_replied,
+                                      question))
+        {
+            return NGX_OK;
+        }
+
+        ngx_free(question);
+        return NGX_ERROR;
+    }
 
     return ngx_toolgate_redis_ask(pool, a->redis, ngx_cycle->log, script, a->keys,
                                   a->n, a->args, ngx_http_toolgate_run_replied,
@@ -282,17 +300,24 @@ ngx_http_toolgate_run_replied(void *data, redisReply *reply)
 {
     ngx_http_toolgate_run_question_t *question = data;
 
-    ngx_http_toolgate_run_answer_t  answer;
+    ngx_http_toolgate_run_answer_t    answer;
+    ngx_http_toolgate_run_question_t  asked;
+
+    asked = *question;
+
+    if (!asked.pooled) {
+        ngx_free(question);
+    }
 
     ngx_http_toolgate_run_answer(reply, &answer);
 
     if (reply && reply->type == REDIS_REPLY_ERROR) {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "toolgate: redis \"%V\" refused to keep a run: %s",
-                      &question->redis->url, reply->str);
+                      &asked.redis->url, reply->str);
     }
 
-    question->done(question->data, &answer);
+    asked.done(asked.data, &answer);
 }
 
 

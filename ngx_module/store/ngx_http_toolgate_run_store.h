@@ -121,7 +121,7 @@ ngx_int_t ngx_http_toolgate_run_store_create(ngx_pool_t *pool,
     ngx_str_t *invocation, time_t retention, ngx_http_toolgate_new_run_t *run,
     ngx_http_toolgate_run_done_pt done, void *data);
 
-/* OK, GONE, LOST, FULL, ENDED or AWAY. */
+/* OK, GONE, LOST, FULL, ENDED or AWAY. Without a pool done is called in any case. */
 ngx_int_t ngx_http_toolgate_run_store_save(ngx_pool_t *pool,
     ngx_toolgate_redis_conf_t *redis, ngx_http_toolgate_run_key_t *key,
     ngx_str_t *invocation, time_t retention, ngx_http_toolgate_save_t *save,
