@@ -415,6 +415,29 @@ test('hundreds follow at once, more than one question asks for: each has all', a
   for (const { text } of texts) assert.deepEqual(events(text).map((e) => e.type), ['run.started', 'run.text_delta', 'run.completed']);
 });
 
+test('streams that last do not grow the worker', async (t) => {
+  const runs = 150;
+  const turn = [...Array.from({ length: 150 }, () => [{ send: CH({ content: 'x' }) }, { wait: 60 }]).flat(), { send: textTurn('.') }];
+  const g = await startFixture({
+    runHost: 'toolgate_run_timeout 60s;',
+    http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http; toolgate_redis unix:${redis.socket} prefix=g: timeout=2s;`,
+  });
+  try {
+    g.model.plan(...Array.from({ length: runs }, () => turn));
+    // one by one: what many at once leave behind would hide what is taken later
+    for (let i = 0; i < runs; i++) await g.nginx.request('/v1/runs', { method: 'POST', body: ask({ background: true }) });
+    const [pid] = g.nginx.children();
+    const rss = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]);
+    const before = rss();
+    await sleep(6000);
+    const grown = rss() - before;
+    t.diagnostic(`${grown} kB for ${runs} streams`);
+    if (!process.env.TOOLGATE_ASAN) assert.ok(grown < 2 * runs, `${grown} kB`);
+  } finally {
+    await g.stop();
+  }
+});
+
 test('an input of some megabytes is kept whole and reaches the model as it is', async () => {
   plan(OK);
   const content = 'é'.repeat(3_500_000);
