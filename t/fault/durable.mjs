@@ -94,7 +94,7 @@ class Durable {
     return startStack({
       state, modelUrl: this.model.baseUrl, catalog: catalogAt(this.tool.url),
       allow: ['127.0.0.1/32'], workers: 1, args: ['--redis', `unix:${this.proxy.socket}`],
-      expectAlerts: /\[alert\].* worker process \d+ exited on signal 9/, ...options,
+      keepAlive: false, expectAlerts: /\[alert\].* worker process \d+ exited on signal 9/, ...options,
     });
   }
 

@@ -152,7 +152,7 @@ export async function startWorld({ catalog = {}, ...options } = {}) {
   try {
     world.stack = await startStack({
       modelUrl: world.model.baseUrl, catalog: catalogAt(world.tool.url, catalog),
-      allow: ['127.0.0.1/32'], workers: 1, ...options,
+      allow: ['127.0.0.1/32'], workers: 1, keepAlive: false, ...options,
     });
   } catch (error) {
     await Promise.all([world.model.close(), world.tool.close()]);

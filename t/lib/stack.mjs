@@ -53,16 +53,18 @@ function buildEnv() {
 /**
  * catalog: an object (one file), { name: object } by `catalogs`, or a glob string;
  * none = the demo's. args: more options of scripts/run. expectAlerts: true, or what
- * the lines match that the test itself brings about.
+ * the lines match that the test itself brings about. keepAlive: false where workers are
+ * killed: a client may send on a kept connection before it has heard of its end.
  */
 export async function startStack({
   catalog, catalogs, modelUrl, modelName, allow = [], hosts = {}, ca, workers = 2,
-  confExtra, serverExtra, args = [], env = {}, state, expectAlerts = false,
+  confExtra, serverExtra, args = [], env = {}, state, expectAlerts = false, keepAlive = true,
 } = {}) {
   const stack = new Stack();
   stack.dir = tempDir();
   stack.state = state ?? path.join(stack.dir, 'state');
   stack.expectAlerts = expectAlerts;
+  stack.keepAlive = keepAlive;
   stack.env = { ...buildEnv(), ...env };
   stack.port = await freePort();
   stack.url = `http://127.0.0.1:${stack.port}`;
@@ -104,6 +106,16 @@ export async function startStack({
   return stack;
 }
 
+/** fetch() whose error says why: "fetch failed" alone tells a reader of a log nothing. */
+async function reach(url, init) {
+  try {
+    return await fetch(url, init);
+  } catch (error) {
+    if (error.cause !== undefined) error.message += `: ${error.cause.code} ${error.cause.message}`;
+    throw error;
+  }
+}
+
 class Stack {
   #stopped = false;
 
@@ -141,9 +153,10 @@ class Stack {
 
   /** One request to the API; resolves to { status, headers, json, text }. */
   async api(pathname, { method, body, key = this.key, headers = {} } = {}) {
-    const res = await fetch(`${this.url}${pathname}`, {
+    const res = await reach(`${this.url}${pathname}`, {
       method: method ?? (body === undefined ? 'GET' : 'POST'),
       headers: {
+        ...(this.keepAlive ? {} : { connection: 'close' }),
         ...(key === null ? {} : { authorization: `Bearer ${key}` }),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers,
       },
