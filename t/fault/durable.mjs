@@ -174,6 +174,19 @@ export async function killWorkers(node) {
   await until('the worker is gone', () => workers.every((worker) => !lives(worker)));
 }
 
+/**
+ * Kills when the model is asked the nth time, before it has said anything, and when the
+ * round before has come to Redis: the model is asked while that is on its way.
+ */
+export const inModel = (nth) => (world, kill) => new Promise((resolve) => {
+  let asked = 0;
+  const { answer } = world.model;
+  const kept = nth === 1 ? undefined
+    : world.proxy.once('after', save('checkpoint'), () => {}, nth - 1);
+  world.model.answer = (entry) => (++asked === nth
+    ? [{ call: () => Promise.resolve(kept).then(kill).then(resolve) }, { hang: true }] : answer(entry));
+});
+
 /** Kills a node as a power cut does: the master first, so that it starts nobody anew. */
 export async function killNode(node) {
   const all = [processOf(node.pid()), ...node.workers().map(processOf)];

@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { callTurn } from '../lib/openai-wire.mjs';
 import {
-  ACTIONS, TAKEN_OVER_MS, assertEvents, codesOf, killWorkers, save, startDurable,
+  ACTIONS, TAKEN_OVER_MS, assertEvents, codesOf, inModel, killWorkers, save, startDurable,
 } from './durable.mjs';
 
 // a kill costs a lease of 10 s, in which nothing happens: worlds wait side by side
@@ -46,14 +46,6 @@ const at = (when, what, nth = 1) => (world, kill) => world.proxy.once(when, what
   await kill();
   return 'drop';
 }, nth);
-
-/** Kills when the model is asked the nth time, before it has said anything. */
-const inModel = (nth) => (world, kill) => new Promise((resolve) => {
-  let asked = 0;
-  const { answer } = world.model;
-  world.model.answer = (entry) => (++asked === nth
-    ? [{ call: () => kill().then(resolve) }, { hang: true }] : answer(entry));
-});
 
 /** Kills when an action has arrived and is not answered. */
 const inTool = (name) => (world, kill) => new Promise((resolve) => {

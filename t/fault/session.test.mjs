@@ -5,7 +5,7 @@
 import { after, before, describe, it } from 'node:test';
 import assert from 'node:assert/strict';
 import { textTurn } from '../lib/openai-wire.mjs';
-import { TAKEN_OVER_MS, codesOf, killWorkers, save, startDurable } from './durable.mjs';
+import { TAKEN_OVER_MS, codesOf, inModel, killWorkers, save, startDurable } from './durable.mjs';
 import { until } from './fault.mjs';
 
 // a kill costs a lease of 10 s, in which nothing happens: worlds wait side by side
@@ -44,12 +44,6 @@ const at = (when, what, nth = 1) => (world, kill) => world.proxy.once(when, what
   return 'drop';
 }, nth);
 
-const inLastTurn = (world, kill) => new Promise((resolve) => {
-  let asked = 0;
-  const { answer } = world.model;
-  world.model.answer = (entry) => (++asked === 3 ? [{ call: () => kill().then(resolve) }, { hang: true }] : answer(entry));
-});
-
 const POINTS = [
   ['before the run is made', at('before', made), [null, null]],
   ['after the run is made', at('after', made), [null, null]],
@@ -61,7 +55,7 @@ const POINTS = [
   ['before the first round is kept', at('before', session('keep'), 2), [null, null]],
   ['after the first round is kept', at('after', session('keep'), 2), [null, null]],
   ['after the checkpoint between', at('after', save('checkpoint')), [null, null]],
-  ['in the last model turn', inLastTurn, [null, null]],
+  ['in the last model turn', inModel(3), [null, null]],
   ['before the end', at('before', save('end')), [null, null]],
   ['after the end', at('after', save('end')), [null, null]],
   ['before it gives the session back', at('before', session('end')), [null, null]],
