@@ -1,7 +1,7 @@
 /*
  * The fold of streamed chunks into one message with its tool calls: which call a
  * piece belongs to, what is set once and what is appended, when a turn is over.
- * How a chunk is read lies in tg_delta_direct.c and tg_delta_tree.c.
+ * How a chunk is read lies in tg_delta_direct.c, tg_delta_tree.c and tg_delta_responses.c.
  */
 
 #include <stdlib.h>
@@ -110,7 +110,7 @@ tg_delta_fail(tg_delta_t *delta, tg_rc_e rc, tg_str_t why)
 }
 
 
-static tg_rc_e
+tg_rc_e
 tg_delta_check(tg_delta_t *delta, tg_rc_e rc)
 {
     switch (rc) {
@@ -368,8 +368,7 @@ tg_delta_fold_calls(tg_delta_t *delta, const tg_delta_chunk_t *chunk,
 }
 
 
-/* What was appended to a buffer since it had this length. */
-static tg_str_t
+tg_str_t
 tg_delta_since(const tg_buf_t *buf, size_t before)
 {
     return buf->len == before ? tg_null_str
@@ -463,7 +462,7 @@ tg_delta_fold(tg_delta_t *delta, const tg_delta_chunk_t *chunk, tg_delta_news_t 
 }
 
 
-static tg_str_t
+tg_str_t
 tg_delta_trim(tg_str_t s)
 {
     while (s.len > 0 && memchr(" \t\r\n", s.data[s.len - 1], 4) != NULL) {

@@ -1,6 +1,6 @@
 /*
- * Folds the chunks of a streamed chat completion into one message with its tool
- * calls. It is tolerant where vendors differ (missing or null index, ids and
+ * Folds the chunks of a streamed chat completion, or the events of a streamed
+ * response, into one message with its tool calls. It is tolerant where vendors differ (missing or null index, ids and
  * names that repeat, come late or empty, calls in one chunk) and strict where
  * guessing would run a wrong call: a call is only ready when the turn ended with
  * a finish reason and its arguments are whole JSON.
@@ -23,7 +23,7 @@
 
 typedef enum {
     TG_DELTA_OPEN = 0,     /* chunks may come */
-    TG_DELTA_DONE,         /* [DONE] was read */
+    TG_DELTA_DONE,         /* [DONE] was read, or the response's last event */
     TG_DELTA_EOF,          /* the stream ended without [DONE] */
     TG_DELTA_ERROR         /* an error object, a chunk that is no JSON object, or a
                               bound that was passed: the turn can never be whole */
@@ -46,6 +46,13 @@ typedef struct {
     int64_t   reasoning_tokens;    /* completion_tokens_details.reasoning_tokens */
 } tg_delta_usage_t;
 
+/* Where in a response a text came from. */
+typedef struct {
+    bool     known;
+    int64_t  item;
+    int64_t  part;
+} tg_delta_place_t;
+
 typedef struct {
     tg_buf_t          content;
     tg_buf_t          refusal;
@@ -61,6 +68,8 @@ typedef struct {
     tg_buf_t          error;             /* message of an in-band error, bounded */
     bool              legacy_function;   /* the call came as function_call */
     tg_buf_t          scratch;           /* the event under way, strings decoded */
+    tg_delta_place_t  last_text;         /* of a response */
+    tg_delta_place_t  last_reasoning;
 } tg_delta_t;
 
 /* What one event added to what a reader would show. Strings live until the next
@@ -91,6 +100,17 @@ tg_rc_e tg_delta_event(tg_delta_t *delta, tg_str_t data, tg_delta_news_t *news);
  * element of tool_calls is a call of its own, whatever its id. arguments given as
  * an object are kept as JSON text; content parts are joined. */
 tg_rc_e tg_delta_whole(tg_delta_t *delta, tg_str_t body);
+
+/*
+ * The same for a model that speaks the Responses API: one event of its stream, by the
+ * "type" in its data, and a whole response object. Each output item of text is a
+ * paragraph of the content; a call's index is its place in the output. The finish
+ * reason is the one that chat has for it. Items and events that are not known are
+ * passed over: vendors add to them.
+ */
+tg_rc_e tg_delta_responses_event(tg_delta_t *delta, tg_str_t data,
+    tg_delta_news_t *news);
+tg_rc_e tg_delta_responses_whole(tg_delta_t *delta, tg_str_t body);
 
 /* Says that the stream has ended; sets TG_DELTA_EOF unless it ended before. */
 void tg_delta_close(tg_delta_t *delta);

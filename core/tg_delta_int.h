@@ -1,7 +1,8 @@
 /*
- * What the parts of tg_delta share: a chunk as plain facts. Two readers fill it,
- * one directly from the text for the shapes that come with each token and one
- * from a JSON tree for all others; tg_delta.c folds it without knowing which.
+ * What the parts of tg_delta share: a chunk as plain facts. Three readers fill it,
+ * one directly from the text for the shapes that come with each token, one from a
+ * JSON tree for all others, one from events of the Responses API; tg_delta.c folds it
+ * without knowing which.
  */
 
 #ifndef TG_DELTA_INT_H
@@ -60,6 +61,33 @@ tg_rc_e tg_delta_read_direct(tg_str_t text, tg_buf_t *scratch,
  */
 tg_rc_e tg_delta_read_tree(tg_str_t text, bool whole, bool as_message, json_t **root,
     tg_delta_chunk_t *chunk);
+
+/* The names that an API has for what is counted. */
+typedef struct {
+    const char  *prompt;
+    const char  *completion;
+    const char  *prompt_details;
+    const char  *completion_details;
+} tg_delta_usage_names_t;
+
+/* What is wanted of a tree. A string is empty when it is absent, null or another type;
+ * usage stays as it is when there is none. */
+tg_str_t tg_delta_get(const json_t *object, const char *key);
+bool tg_delta_get_index(const json_t *object, const char *key, int64_t *index);
+void tg_delta_read_usage(const json_t *from, const tg_delta_usage_names_t *names,
+    tg_delta_usage_t *usage);
+
+/* NULL: no JSON. *rounded: the numbers are doubles, and may not be what was sent. */
+json_t *tg_delta_load(tg_str_t text, bool *rounded);
+
+/* Without blanks at either end. */
+tg_str_t tg_delta_trim(tg_str_t s);
+
+/* What was appended to a buffer since it had this length. */
+tg_str_t tg_delta_since(const tg_buf_t *buf, size_t before);
+
+/* Notes a failure, if rc is one; returns rc. */
+tg_rc_e tg_delta_check(tg_delta_t *delta, tg_rc_e rc);
 
 /* Appends the texts of an array of content parts to the three buffers. */
 void tg_delta_join_parts(const json_t *parts, tg_delta_t *delta);

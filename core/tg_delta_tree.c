@@ -10,6 +10,12 @@
 #define TG_DELTA_MAX_TOKENS  1000000000000    /* more is no count of tokens */
 
 
+static const tg_delta_usage_names_t  tg_delta_chat_usage = {
+    "prompt_tokens", "completion_tokens", "prompt_tokens_details",
+    "completion_tokens_details"
+};
+
+
 void
 tg_delta_chunk_clear(tg_delta_chunk_t *chunk)
 {
@@ -17,8 +23,7 @@ tg_delta_chunk_clear(tg_delta_chunk_t *chunk)
 }
 
 
-/* A string, or an empty one when it is absent, null or another type. */
-static tg_str_t
+tg_str_t
 tg_delta_get(const json_t *object, const char *key)
 {
     const json_t  *value;
@@ -33,13 +38,13 @@ tg_delta_get(const json_t *object, const char *key)
 }
 
 
-static bool
-tg_delta_get_index(const json_t *object, int64_t *index)
+bool
+tg_delta_get_index(const json_t *object, const char *key, int64_t *index)
 {
     double         real;
     const json_t  *value;
 
-    value = json_object_get(object, "index");
+    value = json_object_get(object, key);
 
     if (json_is_integer(value)) {
         *index = json_integer_value(value);
@@ -86,8 +91,9 @@ tg_delta_tokens(const json_t *object, const char *key, bool *present)
 }
 
 
-static void
-tg_delta_read_usage(const json_t *from, tg_delta_usage_t *usage)
+void
+tg_delta_read_usage(const json_t *from, const tg_delta_usage_names_t *names,
+    tg_delta_usage_t *usage)
 {
     bool              has_total;
     tg_delta_usage_t  u;
@@ -99,13 +105,13 @@ tg_delta_read_usage(const json_t *from, tg_delta_usage_t *usage)
     memset(&u, 0, sizeof(u));
     has_total = false;
 
-    u.prompt_tokens = tg_delta_tokens(from, "prompt_tokens", &u.present);
-    u.completion_tokens = tg_delta_tokens(from, "completion_tokens", &u.present);
+    u.prompt_tokens = tg_delta_tokens(from, names->prompt, &u.present);
+    u.completion_tokens = tg_delta_tokens(from, names->completion, &u.present);
     u.total_tokens = tg_delta_tokens(from, "total_tokens", &has_total);
-    u.cached_tokens = tg_delta_tokens(json_object_get(from, "prompt_tokens_details"),
+    u.cached_tokens = tg_delta_tokens(json_object_get(from, names->prompt_details),
                                       "cached_tokens", NULL);
     u.reasoning_tokens =
-        tg_delta_tokens(json_object_get(from, "completion_tokens_details"),
+        tg_delta_tokens(json_object_get(from, names->completion_details),
                         "reasoning_tokens", NULL);
 
     if (!has_total) {
@@ -190,7 +196,7 @@ tg_delta_read_piece(const json_t *from, tg_delta_chunk_t *chunk)
     piece = &chunk->pieces[chunk->piece_count++];
     memset(piece, 0, sizeof(*piece));
 
-    piece->has_index = tg_delta_get_index(from, &piece->index);
+    piece->has_index = tg_delta_get_index(from, "index", &piece->index);
     piece->id = tg_delta_get(from, "id");
     tg_delta_read_function(json_object_get(from, "function"), piece);
 
@@ -262,7 +268,7 @@ tg_delta_first_choice(const json_t *root)
     for (i = 0; i < json_array_size(choices); i++) {
         choice = json_array_get(choices, i);
 
-        if (tg_delta_get_index(choice, &index) ? index == 0 : i == 0) {
+        if (tg_delta_get_index(choice, "index", &index) ? index == 0 : i == 0) {
             return choice;
         }
     }
@@ -271,8 +277,7 @@ tg_delta_first_choice(const json_t *root)
 }
 
 
-/* *rounded: the numbers are doubles, and may not be what was sent. */
-static json_t *
+json_t *
 tg_delta_load(tg_str_t text, bool *rounded)
 {
     json_t        *root;
@@ -323,8 +328,10 @@ tg_delta_read_tree(tg_str_t text, bool whole, bool as_message, json_t **root,
 
     choice = tg_delta_first_choice(*root);
 
-    tg_delta_read_usage(json_object_get(choice, "usage"), &chunk->usage);
-    tg_delta_read_usage(json_object_get(*root, "usage"), &chunk->usage);
+    tg_delta_read_usage(json_object_get(choice, "usage"), &tg_delta_chat_usage,
+                        &chunk->usage);
+    tg_delta_read_usage(json_object_get(*root, "usage"), &tg_delta_chat_usage,
+                        &chunk->usage);
 
     chunk->finish_reason = tg_delta_get(choice, "finish_reason");
 

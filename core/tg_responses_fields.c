@@ -125,32 +125,6 @@ tg_responses_fields(tg_responses_request_t *t)
 }
 
 
-/* Finds the members of an object by name; absent and null ones get type NONE. */
-static void
-tg_responses_members(tg_str_t object, size_t n, const char *const *names,
-    tg_walk_value_t *values)
-{
-    size_t           i;
-    tg_str_t         key;
-    tg_walk_t        walk;
-    tg_walk_value_t  value;
-
-    memset(values, 0, n * sizeof(*values));
-
-    walk = tg_walk_over(object);
-    (void) tg_walk_enter(&walk);
-
-    while (tg_walk_member(&walk, &key, &value)) {
-        for (i = 0; i < n; i++) {
-            if (value.type != TG_SCAN_NULL && tg_walk_is(key, names[i])) {
-                values[i] = value;
-                break;
-            }
-        }
-    }
-}
-
-
 /* Writes those of the members that are there, each with its name; `any` says whether
  * one stands before them. */
 static void
@@ -189,7 +163,7 @@ tg_responses_tool(tg_responses_request_t *t, tg_walk_value_t tool, size_t n)
                                   t->fault.param);
     }
 
-    tg_responses_members(tool.text, 6, names, values);
+    tg_walk_members(tool.text, 6, names, values);
 
     if (!tg_walk_is(tg_walk_inside(values[4]), "function")) {
         snprintf(t->fault.param, sizeof(t->fault.param), "tools[%zu].type", n);
@@ -277,7 +251,7 @@ tg_responses_allowed(tg_responses_request_t *t, tg_walk_value_t mode,
     (void) tg_walk_enter(&walk);
 
     for (n = 0; tg_walk_element(&walk, &tool); n++) {
-        tg_responses_members(tool.text, 2, names, values);
+        tg_walk_members(tool.text, 2, names, values);
 
         if (tool.type != TG_SCAN_OBJECT
             || !tg_walk_is(tg_walk_inside(values[0]), "function")
@@ -322,7 +296,7 @@ tg_responses_tool_choice(tg_responses_request_t *t, tg_str_t value,
                                   "tool_choice");
     }
 
-    tg_responses_members(value, 5, names, values);
+    tg_walk_members(value, 5, names, values);
     kind = tg_walk_inside(values[0]);
 
     if (tg_walk_is(kind, "function") && values[1].type != TG_SCAN_STRING
@@ -364,7 +338,7 @@ tg_responses_format(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e ty
         return tg_responses_wrong(t, "invalid_type", "\"text\" is an object.", "text");
     }
 
-    tg_responses_members(value, 2, members, text);
+    tg_walk_members(value, 2, members, text);
 
     if (text[1].type != TG_SCAN_NONE) {
         tg_responses_lit(t, ",\"verbosity\":");
@@ -380,7 +354,7 @@ tg_responses_format(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e ty
                                   "text.format");
     }
 
-    tg_responses_members(text[0].text, 6, names, format);
+    tg_walk_members(text[0].text, 6, names, format);
     kind = tg_walk_inside(format[4]);
 
     if (tg_walk_is(kind, "text")) {
@@ -418,7 +392,7 @@ tg_responses_effort(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e ty
                                   "reasoning");
     }
 
-    tg_responses_members(value, 1, names, &effort);
+    tg_walk_members(value, 1, names, &effort);
 
     if (effort.type != TG_SCAN_NONE) {
         tg_responses_lit(t, ",\"reasoning_effort\":");

@@ -382,6 +382,35 @@ tg_walk_element(tg_walk_t *walk, tg_walk_value_t *value)
 }
 
 
+void
+tg_walk_members(tg_str_t object, size_t n, const char *const *names,
+    tg_walk_value_t *values)
+{
+    size_t           i;
+    tg_str_t         key;
+    tg_walk_t        walk;
+    tg_walk_value_t  value;
+
+    memset(values, 0, n * sizeof(*values));
+
+    if (object.len == 0 || object.data[0] != '{') {
+        return;
+    }
+
+    walk = tg_walk_over(object);
+    (void) tg_walk_enter(&walk);
+
+    while (tg_walk_member(&walk, &key, &value)) {
+        for (i = 0; value.type != TG_SCAN_NULL && i < n; i++) {
+            if (tg_walk_is(key, names[i])) {
+                values[i] = value;
+                break;
+            }
+        }
+    }
+}
+
+
 bool
 tg_walk_is(tg_str_t inside, const char *text)
 {

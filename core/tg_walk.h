@@ -49,6 +49,11 @@ bool tg_walk_element(tg_walk_t *walk, tg_walk_value_t *value);
  * tg_walk_value. NONE: there are no more. */
 tg_scan_type_e tg_walk_at_element(tg_walk_t *walk);
 
+/* Finds members of an object, text from brace to brace, by name and in one pass; those that are absent or null get
+ * type NONE, of those that come twice the last one counts. Another value has none. */
+void tg_walk_members(tg_str_t object, size_t n, const char *const *names,
+    tg_walk_value_t *values);
+
 /* Whether the bytes between a string's quotes mean this text. */
 bool tg_walk_is(tg_str_t inside, const char *text);
 

@@ -170,7 +170,10 @@ ngx_http_toolgate_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             upstream.vendor_name.len = value[i].len - 6;
 
         } else if (ngx_strcmp(value[i].data, "api=chat") == 0) {
-            continue;
+            upstream.responses = 0;
+
+        } else if (ngx_strcmp(value[i].data, "api=responses") == 0) {
+            upstream.responses = 1;
 
         } else if (ngx_strcmp(value[i].data, "backup") == 0) {
             upstream.backup = 1;

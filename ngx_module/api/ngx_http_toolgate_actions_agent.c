@@ -446,7 +446,7 @@ ngx_http_toolgate_run_agent_checked(ngx_http_toolgate_check_t *c)
 {
     ngx_http_toolgate_run_agent_t  *ask = c->body->owner;
 
-    if (c->run->relay) {
+    if (c->run->agent == NULL) {
         (void) ngx_http_toolgate_check_fault(c, "model_not_found", "AgentId",
                                              "There is no agent of this name.");
         ngx_http_toolgate_check_refuse(c);

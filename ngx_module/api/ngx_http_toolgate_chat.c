@@ -41,13 +41,14 @@ ngx_http_toolgate_chat_start(ngx_http_toolgate_check_t *c)
 {
     if (ngx_http_toolgate_chat_options(c) != NGX_OK
         || ngx_http_toolgate_chat_messages(c) != NGX_OK
-        || (!c->run->relay && ngx_http_toolgate_chat_agent(c) != NGX_OK))
+        || (!c->run->relay && ngx_http_toolgate_chat_face_init(c->run) != NGX_OK)
+        || (c->run->agent && ngx_http_toolgate_chat_agent(c) != NGX_OK))
     {
         ngx_http_toolgate_check_refuse(c);
         return;
     }
 
-    if (!c->run->relay) {
+    if (c->run->agent) {
         switch (ngx_http_toolgate_chat_continue(c)) {
 
         case NGX_OK:
@@ -220,10 +221,6 @@ ngx_http_toolgate_chat_agent(ngx_http_toolgate_check_t *c)
         return ngx_http_toolgate_check_fault(c, "invalid_value", "functions",
                                              "With an agent use \"tools\" "
                                              "instead of \"functions\".");
-    }
-
-    if (ngx_http_toolgate_chat_face_init(c->run) != NGX_OK) {
-        return NGX_ERROR;
     }
 
     return ngx_http_toolgate_check_agent(c);

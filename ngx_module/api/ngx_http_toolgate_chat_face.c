@@ -311,7 +311,7 @@ ngx_http_toolgate_chat_finish_stream(ngx_http_toolgate_run_t *run)
 
     tg_buf_str(out, tg_buf_get(&chat->head));
     tg_buf_printf(out, "\"choices\":[{\"index\":0,\"delta\":{},\"logprobs\":null,"
-                       "\"finish_reason\":\"%s\"}],", run->finish_reason);
+                       "\"finish_reason\":\"%s\"}]", run->finish_reason);
     ngx_http_toolgate_chat_steps(run, out);
     tg_buf_cstr(out, "}\n\n");
 
@@ -371,7 +371,6 @@ ngx_http_toolgate_chat_finish_whole(ngx_http_toolgate_run_t *run)
     tg_buf_printf(out, "},\"logprobs\":null,\"finish_reason\":\"%s\"}],",
                   run->finish_reason);
     ngx_http_toolgate_chat_usage(run, out);
-    tg_buf_char(out, ',');
     ngx_http_toolgate_chat_steps(run, out);
     tg_buf_char(out, '}');
 
@@ -398,13 +397,62 @@ ngx_http_toolgate_chat_optional(tg_buf_t *out, const char *name, tg_buf_t *text)
 }
 
 
-/* The calls that are the caller's to run, under ids of ours. */
+static void
+ngx_http_toolgate_chat_call(tg_buf_t *out, ngx_int_t index, tg_str_t id, tg_str_t name,
+    tg_str_t arguments)
+{
+    tg_buf_char(out, '{');
+
+    if (index >= 0) {
+        tg_buf_printf(out, "\"index\":%d,", (int) index);
+    }
+
+    tg_buf_cstr(out, "\"id\":");
+    tg_buf_json_string(out, id);
+    tg_buf_cstr(out, ",\"type\":\"function\",\"function\":{\"name\":");
+    tg_buf_json_string(out, name);
+    tg_buf_cstr(out, ",\"arguments\":");
+    tg_buf_json_string(out, arguments);
+    tg_buf_cstr(out, "}}");
+}
+
+
+/* The calls of a model that is passed through, under its own ids. */
+static void
+ngx_http_toolgate_chat_passed(ngx_http_toolgate_run_t *run, tg_buf_t *out,
+    ngx_uint_t indexed)
+{
+    size_t            i;
+    tg_str_t          arguments;
+    tg_delta_call_t  *call;
+
+    for (i = 0; i < run->delta.call_count; i++) {
+        call = &run->delta.calls[i];
+        arguments = tg_buf_get(&call->arguments);
+
+        if (i) {
+            tg_buf_char(out, ',');
+        }
+
+        ngx_http_toolgate_chat_call(out, indexed ? (ngx_int_t) i : -1,
+                                    tg_buf_get(&call->id), tg_buf_get(&call->name),
+                                    arguments.len ? arguments : tg_str("{}"));
+    }
+}
+
+
+/* The calls that are the caller's to run, those of an agent under ids of ours. */
 static void
 ngx_http_toolgate_chat_calls(ngx_http_toolgate_run_t *run, tg_buf_t *out,
     ngx_uint_t indexed)
 {
     ngx_uint_t                 i, n;
     ngx_http_toolgate_call_t  *call;
+
+    if (run->agent == NULL) {
+        ngx_http_toolgate_chat_passed(run, out, indexed);
+        return;
+    }
 
     n = 0;
 
@@ -419,20 +467,12 @@ ngx_http_toolgate_chat_calls(ngx_http_toolgate_run_t *run, tg_buf_t *out,
             tg_buf_char(out, ',');
         }
 
-        tg_buf_char(out, '{');
-
-        if (indexed) {
-            tg_buf_printf(out, "\"index\":%u,", (unsigned) n);
-        }
-
-        tg_buf_printf(out, "\"id\":\"%s\",\"type\":\"function\","
-                           "\"function\":{\"name\":", call->id);
-        tg_buf_json_string(out, (tg_str_t) { call->name.len,
-                                             (char *) call->name.data });
-        tg_buf_cstr(out, ",\"arguments\":");
-        tg_buf_json_string(out, (tg_str_t) { call->arguments.len,
-                                             (char *) call->arguments.data });
-        tg_buf_cstr(out, "}}");
+        ngx_http_toolgate_chat_call(out, indexed ? (ngx_int_t) n : -1,
+                                    tg_str_of(call->id),
+                                    (tg_str_t) { call->name.len,
+                                                 (char *) call->name.data },
+                                    (tg_str_t) { call->arguments.len,
+                                                 (char *) call->arguments.data });
         n++;
     }
 }
@@ -463,13 +503,18 @@ ngx_http_toolgate_chat_usage(ngx_http_toolgate_run_t *run, tg_buf_t *out)
 }
 
 
+/* What an agent has done, with a comma before it. */
 static void
 ngx_http_toolgate_chat_steps(ngx_http_toolgate_run_t *run, tg_buf_t *out)
 {
     ngx_uint_t                 i;
     ngx_http_toolgate_step_t  *step;
 
-    tg_buf_printf(out, "\"toolgate\":{\"run\":\"%s\",\"status\":\"%s\","
+    if (run->agent == NULL) {
+        return;
+    }
+
+    tg_buf_printf(out, ",\"toolgate\":{\"run\":\"%s\",\"status\":\"%s\","
                        "\"steps\":[", run->id,
                   run->required.len ? "requires_action" : "completed");
 

@@ -546,6 +546,29 @@ ngx_http_toolgate_check_resolved(void *data, ngx_http_toolgate_agent_t *agent,
 }
 
 
+/* Whether bytes of chat can be passed on as they are, wherever this model is asked. */
+static ngx_uint_t
+ngx_http_toolgate_check_same_api(ngx_http_toolgate_model_t *model)
+{
+    ngx_uint_t                     i;
+    ngx_http_toolgate_upstream_t  *upstream;
+
+    if (model == NULL) {
+        return 0;
+    }
+
+    upstream = model->upstreams.elts;
+
+    for (i = 0; i < model->upstreams.nelts; i++) {
+        if (upstream[i].responses) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
 static ngx_int_t
 ngx_http_toolgate_check_found(ngx_http_toolgate_check_t *c,
     ngx_http_toolgate_agent_t *agent, const char *code)
@@ -561,16 +584,16 @@ ngx_http_toolgate_check_found(ngx_http_toolgate_check_t *c,
                         : ngx_http_toolgate_model_find(c->request, &agent->model);
 
     } else {
-        c->run->relay = 1;
         c->run->model = ngx_http_toolgate_model_find(c->request,
                                                      &c->run->prompt.model);
+        c->run->relay = ngx_http_toolgate_check_same_api(c->run->model);
     }
 
     if (c->run->model == NULL) {
         return ngx_http_toolgate_check_fault(c, "model_not_found", "model", NULL);
     }
 
-    if (c->run->relay) {
+    if (c->run->agent == NULL) {
         if (c->run->prompt.invocation.len) {
             return ngx_http_toolgate_check_fault(c, "invalid_value",
                                                  "invocation_id",

@@ -352,37 +352,24 @@ ngx_http_toolgate_responses_handed(ngx_http_toolgate_run_t *run)
 }
 
 
-/* The calls of a model that is passed through: the caller gives its ids back to it. */
+/* The calls of a model that is passed through. */
 static tg_rc_e
 ngx_http_toolgate_responses_passed(ngx_http_toolgate_run_t *run)
 {
-    char                                  made[TG_ID_MAX_LEN];
-    u_char                                random[TG_ID_RANDOM_LEN];
-    size_t                                i;
-    tg_rc_e                               rc;
-    tg_str_t                              id, arguments;
-    tg_delta_call_t                      *call;
-    tg_responses_t  *answer = ngx_http_toolgate_responses_of(run);
+    size_t            i;
+    tg_rc_e           rc;
+    tg_str_t          arguments;
+    tg_delta_call_t  *call;
+    tg_responses_t   *answer = ngx_http_toolgate_responses_of(run);
 
     rc = TG_OK;
 
     for (i = 0; rc == TG_OK && i < run->delta.call_count; i++) {
         call = &run->delta.calls[i];
-        id = tg_buf_get(&call->id);
         arguments = tg_buf_get(&call->arguments);
 
-        if (id.len == 0) {
-            if (ngx_http_toolgate_random(random, sizeof(random)) != NGX_OK) {
-                return TG_E_NOMEM;
-            }
-
-            /* and it is in what is kept */
-            tg_id_make("call_", random, made);
-            tg_buf_cstr(&call->id, made);
-            id = tg_buf_get(&call->id);
-        }
-
-        rc = tg_responses_function_call(answer, id, tg_buf_get(&call->name),
+        rc = tg_responses_function_call(answer, tg_buf_get(&call->id),
+                                        tg_buf_get(&call->name),
                                         arguments.len ? arguments : tg_str("{}"));
     }
 

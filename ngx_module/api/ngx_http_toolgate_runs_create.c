@@ -294,7 +294,7 @@ ngx_http_toolgate_runs_start(ngx_http_toolgate_check_t *c)
 static ngx_int_t
 ngx_http_toolgate_runs_agent(ngx_http_toolgate_check_t *c)
 {
-    if (c->run->relay) {
+    if (c->run->agent == NULL) {
         return ngx_http_toolgate_check_fault(c, "model_not_found", "agent",
                                              "There is no agent of this name. A "
                                              "configured model answers in chat.");

@@ -19,6 +19,7 @@ static ngx_int_t ngx_http_toolgate_model_show(ngx_http_toolgate_run_t *run,
     const tg_delta_news_t *news);
 static ngx_int_t ngx_http_toolgate_model_paragraph(
     ngx_http_toolgate_run_t *run);
+static tg_rc_e ngx_http_toolgate_model_whole(ngx_http_toolgate_run_t *run);
 static ngx_uint_t ngx_http_toolgate_model_answered(tg_delta_t *delta);
 static void ngx_http_toolgate_model_vendor_message(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure);
@@ -45,8 +46,7 @@ ngx_http_toolgate_model_call(ngx_http_toolgate_run_t *run)
 
     ngx_http_toolgate_steps_turn_begins(run);
 
-    upstream = run->model->upstreams.elts;
-    upstream += run->upstream;
+    upstream = ngx_http_toolgate_model_upstream(run);
 
     run->turn.owner = run->relay ? &ngx_http_toolgate_relay_owner
                                  : &ngx_http_toolgate_model_owner;
@@ -66,13 +66,23 @@ ngx_http_toolgate_model_call(ngx_http_toolgate_run_t *run)
 }
 
 
+ngx_http_toolgate_upstream_t *
+ngx_http_toolgate_model_upstream(ngx_http_toolgate_run_t *run)
+{
+    ngx_http_toolgate_upstream_t  *upstreams;
+
+    upstreams = run->model->upstreams.elts;
+
+    return &upstreams[run->upstream];
+}
+
+
 ngx_str_t
 ngx_http_toolgate_model_vendor_name(ngx_http_toolgate_run_t *run)
 {
     ngx_http_toolgate_upstream_t  *upstream;
 
-    upstream = run->model->upstreams.elts;
-    upstream += run->upstream;
+    upstream = ngx_http_toolgate_model_upstream(run);
 
     return upstream->vendor_name.len ? upstream->vendor_name : run->model->name;
 }
@@ -158,7 +168,9 @@ ngx_http_toolgate_model_event(void *ctx, const tg_sse_event_t *event)
     tg_delta_news_t           news;
     ngx_http_toolgate_run_t  *run = ctx;
 
-    rc = tg_delta_event(&run->delta, event->data, &news);
+    rc = ngx_http_toolgate_model_upstream(run)->responses
+         ? tg_delta_responses_event(&run->delta, event->data, &news)
+         : tg_delta_event(&run->delta, event->data, &news);
 
     if (rc != TG_OK) {
         return rc;
@@ -281,7 +293,7 @@ ngx_http_toolgate_model_failure(ngx_http_toolgate_run_t *run,
 
         if (run->turn.state == NGX_HTTP_TOOLGATE_TURN_WHOLE
             && !run->parse_failed
-            && tg_delta_whole(&run->delta, tg_buf_get(&run->whole)) == TG_OK
+            && ngx_http_toolgate_model_whole(run) == TG_OK
             && ngx_http_toolgate_model_answered(&run->delta))
         {
             ngx_memzero(&news, sizeof(news));
@@ -313,6 +325,19 @@ ngx_http_toolgate_model_failure(ngx_http_toolgate_run_t *run,
     }
 
     return code;
+}
+
+
+static tg_rc_e
+ngx_http_toolgate_model_whole(ngx_http_toolgate_run_t *run)
+{
+    tg_str_t  body;
+
+    body = tg_buf_get(&run->whole);
+
+    return ngx_http_toolgate_model_upstream(run)->responses
+           ? tg_delta_responses_whole(&run->delta, body)
+           : tg_delta_whole(&run->delta, body);
 }
 
 
@@ -406,6 +431,33 @@ ngx_http_toolgate_model_vendor_message(ngx_http_toolgate_run_t *run,
 
     tg_buf_free(&text);
     json_decref(root);
+}
+
+
+ngx_int_t
+ngx_http_toolgate_model_call_ids(ngx_http_toolgate_run_t *run)
+{
+    char              made[TG_ID_MAX_LEN];
+    u_char            random[TG_ID_RANDOM_LEN];
+    size_t            i;
+    tg_delta_call_t  *call;
+
+    for (i = 0; i < run->delta.call_count; i++) {
+        call = &run->delta.calls[i];
+
+        if (call->id.len) {
+            continue;
+        }
+
+        if (ngx_http_toolgate_random(random, sizeof(random)) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        tg_id_make("call_", random, made);
+        tg_buf_cstr(&call->id, made);
+    }
+
+    return NGX_OK;
 }
 
 

@@ -5,18 +5,7 @@
  * (the role "developer", tool results in parts).
  */
 
-#include "ngx_http_toolgate_run.h"
-
-
-
-typedef struct {
-    ngx_http_toolgate_run_t  *run;
-    ngx_pool_t               *pool;
-    ngx_chain_t              *first;
-    ngx_chain_t             **last;
-    off_t                     length;
-    ngx_uint_t                failed;
-} ngx_http_toolgate_prompt_builder_t;
+#include "ngx_http_toolgate_prompt.h"
 
 
 static void ngx_http_toolgate_prompt_relay(
@@ -32,26 +21,15 @@ static void ngx_http_toolgate_prompt_rest(ngx_http_toolgate_prompt_builder_t *p,
     const char *const *left_out);
 static ngx_uint_t ngx_http_toolgate_prompt_is(ngx_http_toolgate_run_t *run,
     const tg_scan_member_t *member, const char *const *names);
-static void ngx_http_toolgate_prompt_ref(ngx_http_toolgate_prompt_builder_t *p,
-    const void *data, size_t len);
-static void ngx_http_toolgate_prompt_copy(ngx_http_toolgate_prompt_builder_t *p,
-    tg_buf_t *text);
-static void ngx_http_toolgate_prompt_name(ngx_http_toolgate_prompt_builder_t *p);
 static void ngx_http_toolgate_prompt_parts(tg_str_t json, tg_buf_t *out);
 
 
-#define ngx_http_toolgate_prompt_lit(p, s)                                    \
-    ngx_http_toolgate_prompt_ref(p, s, sizeof(s) - 1)
-
-
-/* Fields of ours: no model knows them. */
-static const char *const  ngx_http_toolgate_own_fields[] = {
+const char *const  ngx_http_toolgate_own_fields[] = {
     "account_id", "session_id", "end_user", "invocation_id", "allow_actions",
     "variables", "test", "if_busy", "new_segment", NULL
 };
 
-/* What an agent's request brings itself, or keeps to itself. */
-static const char *const  ngx_http_toolgate_agent_fields[] = {
+const char *const  ngx_http_toolgate_agent_fields[] = {
     "account_id", "session_id", "end_user", "invocation_id", "allow_actions",
     "variables", "test", "if_busy", "new_segment", "model", "messages", "stream",
     "stream_options", "tools", "tool_choice", "store", "metadata", "n", NULL
@@ -62,14 +40,17 @@ ngx_int_t
 ngx_http_toolgate_prompt_chain(ngx_http_toolgate_run_t *run, ngx_chain_t **chain,
     off_t *length)
 {
-    ngx_http_toolgate_prompt_builder_t  p;
+    ngx_http_toolgate_upstream_t        *upstream;
+    ngx_http_toolgate_prompt_builder_t   p;
 
-    ngx_memzero(&p, sizeof(p));
-    p.run = run;
-    p.pool = run->request->pool;
-    p.last = &p.first;
+    ngx_http_toolgate_prompt_begin(&p, run);
 
-    if (run->agent) {
+    upstream = ngx_http_toolgate_model_upstream(run);
+
+    if (upstream->responses) {
+        ngx_http_toolgate_prompt_responses(&p);
+
+    } else if (run->agent) {
         ngx_http_toolgate_prompt_agent(&p);
 
     } else {
@@ -110,8 +91,7 @@ ngx_http_toolgate_prompt_relay(ngx_http_toolgate_prompt_builder_t *p)
     ngx_http_toolgate_upstream_t  *upstream;
 
     run = p->run;
-    upstream = run->model->upstreams.elts;
-    upstream += run->upstream;
+    upstream = ngx_http_toolgate_model_upstream(run);
 
     for (i = 0; i < tg_scan_member_count(run->prompt.scan); i++) {
         member = tg_scan_member(run->prompt.scan, i);
@@ -211,10 +191,7 @@ ngx_http_toolgate_prompt_text(ngx_http_toolgate_run_t *run, size_t i, tg_buf_t *
     const tg_scan_message_t             *message;
     ngx_http_toolgate_prompt_builder_t   p;
 
-    ngx_memzero(&p, sizeof(p));
-    p.run = run;
-    p.pool = run->request->pool;
-    p.last = &p.first;
+    ngx_http_toolgate_prompt_begin(&p, run);
 
     message = tg_scan_message(run->prompt.scan, i);
     from = message->whole.start;
@@ -418,78 +395,6 @@ ngx_http_toolgate_prompt_is(ngx_http_toolgate_run_t *run,
     }
 
     return 0;
-}
-
-
-static void
-ngx_http_toolgate_prompt_name(ngx_http_toolgate_prompt_builder_t *p)
-{
-    tg_buf_t   text;
-    ngx_str_t  name;
-
-    name = ngx_http_toolgate_model_vendor_name(p->run);
-
-    tg_buf_init(&text, 4096);
-    tg_buf_json_string(&text, (tg_str_t) { name.len, (char *) name.data });
-    ngx_http_toolgate_prompt_copy(p, &text);
-    tg_buf_free(&text);
-}
-
-
-static void
-ngx_http_toolgate_prompt_copy(ngx_http_toolgate_prompt_builder_t *p,
-    tg_buf_t *text)
-{
-    ngx_str_t  copy;
-
-    if (text->error != TG_OK) {
-        p->failed = 1;
-        return;
-    }
-
-    copy = ngx_http_toolgate_copy(p->pool, tg_buf_get(text));
-
-    if (copy.data == NULL) {
-        p->failed = 1;
-        return;
-    }
-
-    ngx_http_toolgate_prompt_ref(p, copy.data, copy.len);
-}
-
-
-static void
-ngx_http_toolgate_prompt_ref(ngx_http_toolgate_prompt_builder_t *p,
-    const void *data, size_t len)
-{
-    ngx_buf_t    *b;
-    ngx_chain_t  *cl;
-
-    if (len == 0 || p->failed) {
-        return;
-    }
-
-    cl = ngx_alloc_chain_link(p->pool);
-    b = ngx_calloc_buf(p->pool);
-
-    if (cl == NULL || b == NULL) {
-        p->failed = 1;
-        return;
-    }
-
-    /* start is where nginx goes back to when it tries another peer */
-
-    b->start = (u_char *) data;
-    b->pos = b->start;
-    b->last = b->start + len;
-    b->end = b->last;
-    b->memory = 1;
-
-    cl->buf = b;
-    cl->next = NULL;
-    *p->last = cl;
-    p->last = &cl->next;
-    p->length += (off_t) len;
 }
 
 

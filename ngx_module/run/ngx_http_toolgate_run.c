@@ -365,7 +365,13 @@ ngx_http_toolgate_run_turn_ended(ngx_http_toolgate_run_t *run)
     }
 
     if (run->agent == NULL) {
-        /* whatever it calls is for the caller to run */
+        /* whatever it calls is for the caller to run, who gives its ids back to it */
+
+        if (ngx_http_toolgate_model_call_ids(run) != NGX_OK) {
+            run->out_of_memory = 1;
+            return;
+        }
+
         ngx_http_toolgate_run_complete(run, run->delta.call_count ? "tool_calls"
                                                                   : "stop");
         return;

@@ -70,6 +70,7 @@ typedef struct {
     ngx_http_toolgate_model_url_t *url;            /* NULL: location it is */
     ngx_str_t                      vendor_name;    /* empty: the model's name */
     unsigned                       backup:1;
+    unsigned                       responses:1;    /* it speaks Responses, not chat */
 } ngx_http_toolgate_upstream_t;
 
 /* All places of one name, in the order in which they are tried. */

@@ -137,7 +137,7 @@ export async function startFixture({ moreTools = [], agents, models = {}, catalo
       backup: [{ url: model.url, model: 'spare', backup: true }, dead],
       buffered: [{ conf: `proxy_pass ${model.url}/v1/chat/completions; proxy_http_version 1.1; proxy_set_header Connection "";` }],
       ...Object.fromEntries(Object.entries(models).map(([name, places]) => [name,
-        places.map((p) => ({ ...p, conf: p.conf?.replaceAll('@MODEL@', model.port) }))])),
+        places.map((p) => ({ ...p, url: p.url === '@MODEL@' ? model.url : p.url, conf: p.conf?.replaceAll('@MODEL@', model.port) }))])),
     },
     catalog: {
       tools: [...toolsAt(tool.url), ...moreTools.map((t) => (typeof t === 'function' ? t(tool.url) : t))],

@@ -63,11 +63,11 @@ export async function startNginx({
   const places = Object.entries(models).flatMap(([name, list]) => list.map((place, n) => ({
     ...place, name, uri: `/_model/${name}/${n}`,
   })));
-  const directives = places.map(({ name, uri, model, backup }) =>
-    `toolgate_model ${name} location=${uri}${model ? ` model=${model}` : ''}${backup ? ' backup' : ''};`);
-  const locations = places.map(({ uri, url, conf }) => `location = ${uri} {
+  const directives = places.map(({ name, uri, model, backup, api }) =>
+    `toolgate_model ${name} location=${uri}${model ? ` model=${model}` : ''}${api ? ` api=${api}` : ''}${backup ? ' backup' : ''};`);
+  const locations = places.map(({ uri, url, conf, api }) => `location = ${uri} {
       internal;
-      ${conf ?? `proxy_pass ${url}/v1/chat/completions; proxy_http_version 1.1;
+      ${conf ?? `proxy_pass ${url}/v1/${api === 'responses' ? 'responses' : 'chat/completions'}; proxy_http_version 1.1;
       proxy_set_header Connection ""; proxy_buffering off; proxy_read_timeout ${process.env.TOOLGATE_ASAN ? 6 : 2}s;`}
     }`);
 
