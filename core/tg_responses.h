@@ -25,6 +25,9 @@
 #define TG_RESPONSES_ITEM_ID_MAX (TG_ID_MAX_LEN + 8)
 #define TG_RESPONSES_PARAM_MAX   64
 
+/* The label under which calls that run here are shown, as those of a server. */
+#define TG_RESPONSES_SERVER      "toolgate"
+
 /* What is wrong with a request. */
 typedef struct {
     const char  *code;          /* of tg_error.h; NULL: nothing */
@@ -63,8 +66,9 @@ typedef struct {
     tg_str_t               history;      /* of the caller, or empty: messages that come
                                             between the instructions and the input,
                                             with commas between them */
-    bool                   metadata;     /* of the caller: "metadata" is kept; many chat
-                                            models refuse it */
+    bool                   agent;        /* of the caller: an agent answers. It has tools
+                                            of its own, and "metadata" is kept, which
+                                            many chat models refuse */
     tg_str_t               input;        /* of the caller, or empty: what is taken for
                                             the body's own */
     tg_rc_e                rc;           /* of the first piece that was not taken */
@@ -129,8 +133,8 @@ typedef tg_str_t (*tg_responses_find_pt)(void *ctx, tg_str_t id);
 tg_rc_e tg_responses_references(tg_str_t input, tg_responses_named_pt named,
     void *ctx);
 
-/* Appends the input with all of them in their places. TG_E_INVALID with *fault: one is
- * not there. */
+/* Appends the input with all of them in their places; a request for an approval is left
+ * out. TG_E_INVALID with *fault: one is not there. */
 tg_rc_e tg_responses_resolve(tg_str_t input, tg_responses_find_pt find, void *ctx,
     tg_buf_t *out, tg_responses_fault_t *fault);
 

@@ -134,7 +134,7 @@ tg_responses_call_begins(tg_responses_t *r, tg_str_t name, tg_str_t arguments,
         return rc;
     }
 
-    tg_buf_cstr(&item->members, ",\"server_label\":\"toolgate\","
+    tg_buf_cstr(&item->members, ",\"server_label\":\"" TG_RESPONSES_SERVER "\","
                                 "\"approval_request_id\":");
 
     if (approval_id.len) {
@@ -256,7 +256,7 @@ tg_responses_approval_request(tg_responses_t *r, tg_str_t id, tg_str_t name,
     }
 
     snprintf(item->id, sizeof(item->id), "%.*s", (int) id.len, id.data);
-    tg_buf_cstr(&item->members, ",\"server_label\":\"toolgate\"");
+    tg_buf_cstr(&item->members, ",\"server_label\":\"" TG_RESPONSES_SERVER "\"");
 
     tg_responses_call_json(item, "mcp_approval_request", NULL,
                            tg_buf_get(&item->arguments), &item->json);

@@ -89,25 +89,20 @@ static void
 tg_responses_echo_tool(tg_str_t tool, tg_buf_t *out)
 {
     size_t           i;
-    tg_str_t         key;
-    tg_walk_t        walk;
-    tg_walk_value_t  value, values[5];
+    tg_walk_value_t  values[5];
 
     static const char *const  names[] = {
         "name", "description", "parameters", "strict", "type"
     };
 
-    memset(values, 0, sizeof(values));
-    walk = tg_walk_over(tool);
-    (void) tg_walk_enter(&walk);
+    tg_walk_members(tool, 5, names, values);
 
-    while (tg_walk_member(&walk, &key, &value)) {
-        for (i = 0; i < 5; i++) {
-            if (tg_walk_is(key, names[i])) {
-                values[i] = value;
-                break;
-            }
-        }
+    /* it may have come with secrets */
+
+    if (tg_walk_is(tg_walk_inside(values[4]), "mcp")) {
+        tg_buf_cstr(out, "{\"type\":\"mcp\",\"server_label\":\"" TG_RESPONSES_SERVER
+                         "\"}");
+        return;
     }
 
     if (!tg_walk_is(tg_walk_inside(values[4]), "function")

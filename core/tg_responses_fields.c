@@ -147,8 +147,47 @@ tg_responses_put_members(tg_responses_request_t *t, size_t n,
 }
 
 
+/* The agent's own tools, by the label under which its calls are shown: it has them
+ * anyway, and a request may not say where they are or which of them. */
 static tg_rc_e
-tg_responses_tool(tg_responses_request_t *t, tg_walk_value_t tool, size_t n)
+tg_responses_own_tools(tg_responses_request_t *t, tg_str_t tool, size_t n)
+{
+    size_t           i;
+    tg_walk_value_t  values[5];
+
+    static const char *const  names[] = {
+        "server_label", "server_url", "connector_id", "allowed_tools",
+        "require_approval"
+    };
+
+    tg_walk_members(tool, 5, names, values);
+
+    if (!t->agent || !tg_walk_is(tg_walk_inside(values[0]), TG_RESPONSES_SERVER)) {
+        snprintf(t->fault.param, sizeof(t->fault.param), "tools[%zu].server_label", n);
+        return tg_responses_wrong(t, "unsupported_tool", NULL, t->fault.param);
+    }
+
+    for (i = 1; i < 5; i++) {
+        if (values[i].type == TG_SCAN_NONE
+            || (i == 4 && tg_walk_is(tg_walk_inside(values[i]), "never")))
+        {
+            continue;
+        }
+
+        snprintf(t->fault.param, sizeof(t->fault.param), "tools[%zu].%s", n, names[i]);
+        return tg_responses_wrong(t, "invalid_value",
+                                  "Which tools an agent has, and what of them needs "
+                                  "approval, is set with the agent.", t->fault.param);
+    }
+
+    return TG_OK;
+}
+
+
+/* *count: how many were written before. */
+static tg_rc_e
+tg_responses_tool(tg_responses_request_t *t, tg_walk_value_t tool, size_t n,
+    size_t *count)
 {
     tg_walk_value_t  values[6];
 
@@ -164,6 +203,12 @@ tg_responses_tool(tg_responses_request_t *t, tg_walk_value_t tool, size_t n)
     }
 
     tg_walk_members(tool.text, 6, names, values);
+
+    if (tg_walk_is(tg_walk_inside(values[4]), "mcp")) {
+        return tg_responses_own_tools(t, tool.text, n);
+    }
+
+    tg_responses_put(t, (*count)++ ? tg_str(",") : tg_str(",\"tools\":["));
 
     if (!tg_walk_is(tg_walk_inside(values[4]), "function")) {
         snprintf(t->fault.param, sizeof(t->fault.param), "tools[%zu].type", n);
@@ -190,7 +235,7 @@ tg_responses_tool(tg_responses_request_t *t, tg_walk_value_t tool, size_t n)
 static tg_rc_e
 tg_responses_tools(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e type)
 {
-    size_t           n;
+    size_t           n, count;
     tg_rc_e          rc;
     tg_walk_t        walk;
     tg_walk_value_t  tool;
@@ -207,9 +252,10 @@ tg_responses_tools(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e typ
     walk = tg_walk_over(value);
     (void) tg_walk_enter(&walk);
 
+    count = 0;
+
     for (n = 0; tg_walk_element(&walk, &tool); n++) {
-        tg_responses_put(t, n ? tg_str(",") : tg_str(",\"tools\":["));
-        rc = tg_responses_tool(t, tool, n);
+        rc = tg_responses_tool(t, tool, n, &count);
 
         if (rc != TG_OK) {
             return rc;
@@ -218,7 +264,7 @@ tg_responses_tools(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e typ
 
     /* an empty list is refused by some */
 
-    return n ? tg_responses_lit(t, "]") : t->rc;
+    return count ? tg_responses_lit(t, "]") : t->rc;
 }
 
 
@@ -408,7 +454,7 @@ tg_responses_metadata(tg_responses_request_t *t, tg_str_t value, tg_scan_type_e 
 {
     (void) type;
 
-    if (t->metadata) {
+    if (t->agent) {
         tg_responses_lit(t, ",\"metadata\":");
         tg_responses_put(t, value);
     }

@@ -81,6 +81,7 @@ tg_rc_e
 tg_responses_resolve(tg_str_t input, tg_responses_find_pt find, void *ctx,
     tg_buf_t *out, tg_responses_fault_t *fault)
 {
+    bool             any;
     size_t           n;
     tg_str_t         whole, id;
     tg_walk_t        walk;
@@ -89,15 +90,21 @@ tg_responses_resolve(tg_str_t input, tg_responses_find_pt find, void *ctx,
     memset(fault, 0, sizeof(*fault));
     walk = tg_walk_over(input);
     (void) tg_walk_enter(&walk);
+    any = false;
 
     for (n = 0; (kind = tg_walk_at_element(&walk)) != TG_SCAN_NONE; n++) {
-
-        tg_buf_char(out, n ? ',' : '[');
 
         if (kind != TG_SCAN_OBJECT) {
             whole = tg_walk_value(&walk).text;
 
         } else if (tg_responses_reference(&walk, &whole, &id)) {
+
+            /* the decision names it again, and no model is told of it */
+
+            if (tg_id_valid("appr_", id)) {
+                continue;
+            }
+
             whole = find(ctx, id);
 
             if (whole.len == 0) {
@@ -109,10 +116,12 @@ tg_responses_resolve(tg_str_t input, tg_responses_find_pt find, void *ctx,
             }
         }
 
+        tg_buf_char(out, any ? ',' : '[');
         tg_buf_str(out, whole);
+        any = true;
     }
 
-    tg_buf_cstr(out, n ? "]" : "[]");
+    tg_buf_cstr(out, any ? "]" : "[]");
 
     return out->error;
 }

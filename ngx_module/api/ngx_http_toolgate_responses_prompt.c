@@ -72,7 +72,7 @@ ngx_http_toolgate_responses_prompt(ngx_http_toolgate_check_t *c,
     tg_responses_request_init(&w->request, c->body->scan, (char *) c->body->data,
                               ngx_http_toolgate_responses_add, w);
     state = c->run->face_data;
-    w->request.metadata = (c->run->agent != NULL);
+    w->request.agent = (c->run->agent != NULL);
     w->request.history = tg_buf_get(&state->history);
     w->request.input.data = (char *) state->input.data;
     w->request.input.len = state->input.len;

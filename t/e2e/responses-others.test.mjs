@@ -8,7 +8,7 @@ import { callTurn, textTurn } from '../lib/openai-wire.mjs';
 import { SHIPPED, asking, startShop, weatherTool } from './shop.mjs';
 
 const OpenAI = npm('openai');
-const { Agent, OpenAIResponsesModel, Runner, setTracingDisabled, tool: agentsTool } = npm('@openai/agents');
+const { Agent, OpenAIResponsesModel, Runner, hostedMcpTool, setTracingDisabled, tool: agentsTool } = npm('@openai/agents');
 const { generateText, stepCountIs, streamText, tool: aiTool } = npm('ai');
 const { createOpenAI } = npm('@ai-sdk/openai');
 const { createAgent, tool: chainTool } = npm('langchain');
@@ -157,3 +157,54 @@ test('langchain: an agent, streamed', async () => {
   assert.equal(said, 'It is on its way.');
   assertBoth(weather);
 });
+
+/** The body as the client made it, with a field that only toolgate knows. */
+const allowing = (url, init) => fetch(url, {
+  ...init, body: JSON.stringify({ ...JSON.parse(init.body), allow_actions: true }),
+});
+
+for (const approved of [true, false]) {
+  test(`ai: a call that a person ${approved ? 'approves' : 'rejects'}, whole and streamed`, async () => {
+    const model = createOpenAI({ baseURL: shop.stack.baseURL, apiKey: shop.stack.key, fetch: allowing }).responses('desk');
+    for (const stream of [false, true]) {
+      shop.reset();
+      const number = `${Number(approved)}${Number(stream)}`;
+      const messages = [{ role: 'user', content: asking({ add_note: { number } }) }];
+      const say = async () => {
+        if (!stream) return generateText({ model, messages, maxRetries: 0 });
+        const result = streamText({ model, messages, maxRetries: 0 });
+        return { content: await result.content, text: await result.text, response: await result.response };
+      };
+      const first = await say();
+      const request = first.content.find((part) => part.type === 'tool-approval-request');
+      assert.equal(request.toolCall.toolName, 'mcp.add_note');
+      assert.equal(shop.tool.count('/notes/'), 0);
+      messages.push(...first.response.messages, {
+        role: 'tool',
+        content: [{ type: 'tool-approval-response', approvalId: request.approvalId, approved, providerExecuted: true }],
+      });
+      const second = await say();
+      assert.match(second.text, approved ? /"ok":true/ : /approval_rejected/);
+      assert.equal(shop.tool.count(`/notes/${number}`), approved ? 1 : 0);
+    }
+  });
+
+  test(`@openai/agents: a call that a person ${approved ? 'approves' : 'rejects'}`, async () => {
+    const agent = new Agent({
+      name: 'Desk', instructions: 'Help.',
+      model: new OpenAIResponsesModel(new OpenAI({
+        baseURL: shop.stack.baseURL, apiKey: shop.stack.key, maxRetries: 0, timeout: 20_000, fetch: allowing,
+      }), 'desk'),
+      tools: [hostedMcpTool({ serverLabel: 'toolgate' })],
+    });
+    const number = `7${Number(approved)}`;
+    const first = await runner.run(agent, asking({ add_note: { number } }));
+    assert.equal(first.interruptions.length, 1);
+    assert.equal(first.interruptions[0].rawItem.name, 'add_note');
+    if (approved) first.state.approve(first.interruptions[0]);
+    else first.state.reject(first.interruptions[0]);
+    const second = await runner.run(agent, first.state);
+    assert.match(second.finalOutput, approved ? /"ok":true/ : /approval_rejected/);
+    assert.equal(shop.tool.count(`/notes/${number}`), approved ? 1 : 0);
+  });
+}

@@ -55,7 +55,7 @@ translate(const tg_scan_t *scan, const char *body, size_t budget, tg_buf_t *out,
 
     tg_buf_init(out, OUT_MAX);
     tg_responses_request_init(&t, scan, body, add, out);
-    t.metadata = true;
+    t.agent = true;
 
     do {
         rc = tg_responses_request_step(&t, budget);

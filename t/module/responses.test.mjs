@@ -32,7 +32,24 @@ async function stream(turns, body, options = {}) {
   return f.nginx.stream({ model: 'm', input: 'hello', ...body }, { ...options, pathname: PATH });
 }
 
+const agentTools = async () => {
+  await ask([textTurn('ok')], { model: 'a' });
+  return asked().tools.length;
+};
 const asked = (n = -1) => f.model.request(n).json;
+
+test('an agent\'s own tools by their label: it has them anyway', async () => {
+  for (const tools of [[{ type: 'mcp', server_label: 'toolgate', require_approval: 'never', authorization: 'secret' }],
+    [weather, { type: 'mcp', server_label: 'toolgate', server_description: 'x' }]]) {
+    const answer = await ask([callsTurn({ n: 'order_status', a: order('8812') }), textTurn('ok')], { model: 'a', tools });
+    assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual(outline(answer.json).map(([type]) => type), ['mcp_call', 'message']);
+    assert.deepEqual(answer.json.tools.at(-1), { type: 'mcp', server_label: 'toolgate' });
+    assert.ok(!answer.text.includes('secret'));
+    const told = asked(0).tools.length;
+    assert.equal(told, (await agentTools()) + tools.length - 1);
+  }
+});
 
 test('a model passed through: one object with every field', async () => {
   const answer = await ask([CH({ content: 'Hi' }) + CH({ content: ' there' }, 'stop') + USAGE + DONE],
@@ -281,6 +298,11 @@ test('what cannot be understood is refused, with the place', async () => {
   await bad({ input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'x' }] }] },
     'unsupported_item', 'input[0].content[0]');
   await bad({ tools: [{ type: 'web_search' }] }, 'unsupported_tool', 'tools[0].type');
+  await bad({ tools: [{ type: 'mcp', server_label: 'toolgate' }] }, 'unsupported_tool', 'tools[0].server_label');
+  for (const [field, value] of Object.entries({ server_url: 'https://x', connector_id: 'c', allowed_tools: ['a'], require_approval: 'always' })) {
+    await bad({ model: 'a', tools: [weather, { type: 'mcp', server_label: 'toolgate', [field]: value }] }, 'invalid_value', `tools[1].${field}`);
+  }
+  await bad({ model: 'a', tools: [{ type: 'mcp', server_label: 'other' }] }, 'unsupported_tool', 'tools[0].server_label');
   await bad({ tools: [weather, { type: 'function' }] }, 'missing_parameter', 'tools[1].name');
   await bad({ tool_choice: { type: 'file_search' } }, 'unsupported_tool', 'tool_choice.type');
   await bad({ instructions: ['x'] }, 'invalid_type', 'instructions');

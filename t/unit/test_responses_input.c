@@ -217,6 +217,16 @@ test_references(void **state)
     tg_buf_free(&out);
     free(input);
 
+    /* what was asked of a person is not for the model */
+    input = unquoted("[{'type':'item_reference','id':'appr_0123456789ABCDEFGHIJKL'},"
+                     "{'type':'item_reference','id':'msg_1'},"
+                     "{'id':'appr_0123456789ABCDEFGHIJKL'},3]");
+    tg_buf_init(&out, 1000);
+    assert_int_equal(tg_responses_resolve(tg_str_of(input), find, text, &out, &fault),
+                     TG_OK);
+    assert_text(&out, "[{'x':1},3]");
+    free(input);
+
     input = unquoted("[ {'type':'item_reference','id':'msg_1'} , 3,[]]");
     tg_buf_init(&out, 1000);
     assert_int_equal(tg_responses_resolve(tg_str_of(input), find, text, &out, &fault),

@@ -239,18 +239,19 @@ test_earlier_messages(void **state)
     (void) state;
 
     body = tg_str("{\"model\":\"m\",\"input\":\"q\",\"instructions\":\"i\","
-                  "\"metadata\":{}}");
+                  "\"tools\":[{\"type\":\"mcp\",\"server_label\":\"toolgate\","
+                  "\"require_approval\":\"never\"}],\"metadata\":{}}");
     scan = scan_of(body);
     tg_buf_init(&out, OUT_MAX);
     tg_responses_request_init(&t, scan, body.data, add, &out);
-    t.metadata = true;
+    t.agent = true;
     t.history = tg_str("{\"role\":\"user\",\"content\":\"before\"}");
 
     assert_int_equal(tg_responses_request_step(&t, 1 << 20), TG_OK);
     want = tg_str("\"i\"},{\"role\":\"user\",\"content\":\"before\"},"
                   "{\"role\":\"user\",\"content\":\"q\"}]");
     assert_non_null(memmem(out.data, out.len, want.data, want.len));
-    want = tg_str(",\"metadata\":{}}");
+    want = tg_str("],\"stream\":true,\"stream_options\":{\"include_usage\":true},\"metadata\":{}}");
     assert_true(memcmp(out.data + out.len - want.len, want.data, want.len) == 0);
     assert_true(tg_str_eq((tg_str_t) { t.input_end - t.input_start,
                                        out.data + t.input_start },
@@ -356,8 +357,8 @@ test_refusals(void **state)
     assert_refused("{'model':'m','input':'q','messages':[]}", "invalid_value",
                    "messages");
     assert_refused("{'model':'m','input':'q','tools':{}}", "invalid_type", "tools");
-    assert_refused("{'model':'m','input':'q','tools':[{'type':'mcp'}]}",
-                   "unsupported_tool", "tools[0].type");
+    assert_refused("{'model':'m','input':'q','tools':[{'type':'mcp','server_label':"
+                   "'toolgate'}]}", "unsupported_tool", "tools[0].server_label");
     assert_refused("{'model':'m','input':'q','tool_choice':3}", "invalid_type",
                    "tool_choice");
     assert_refused("{'model':'m','input':'q','tool_choice':{'type':'allowed_tools',"
