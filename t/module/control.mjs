@@ -60,11 +60,11 @@ class World {
   }
 
   async stop() {
-    try {
-      for (const node of this.nodes) await node.stop();
-    } finally {
-      if (this.ownRedis) await this.redis.stop();
-    }
+    // one that has something to complain of must not leave the others running
+    const stopped = await Promise.allSettled(this.nodes.map((node) => node.stop()));
+    if (this.ownRedis) await this.redis.stop();
+    const failed = stopped.find((one) => one.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
   }
 }
 

@@ -142,11 +142,13 @@ export function workerCases({ probe, certs, zone, deaf, dir, module }) {
       } else if (typeof event === 'object') {
         failed = event;
       } else {
-        fillers.push(net.connect(small.port, '127.0.0.1'));
-        fillers[0].on('error', () => {});
+        // one that has said nothing nginx would close for the next that comes
+        const filler = net.connect(small.port, '127.0.0.1');
+        fillers.push(filler);
+        filler.on('error', () => {});
         waiting.shift().write(reply('ok'));
         await sleep(100);
-        fillers[0].write('GET / HTTP/1.1\r\n');
+        filler.write('GET / HTTP/1.1\r\n');
         await sleep(100);
       }
     }
