@@ -36,6 +36,7 @@ tg_delta_free(tg_delta_t *delta)
         tg_buf_free(&delta->calls[i].id);
         tg_buf_free(&delta->calls[i].name);
         tg_buf_free(&delta->calls[i].arguments);
+        tg_buf_free(&delta->calls[i].item);
     }
 
     free(delta->calls);
@@ -130,7 +131,7 @@ tg_delta_check(tg_delta_t *delta, tg_rc_e rc)
 }
 
 
-static tg_delta_call_t *
+tg_delta_call_t *
 tg_delta_new_call(tg_delta_t *delta, tg_rc_e *rc)
 {
     size_t            cap;
@@ -160,6 +161,7 @@ tg_delta_new_call(tg_delta_t *delta, tg_rc_e *rc)
     tg_buf_init(&calls->id, TG_DELTA_MAX_ID);
     tg_buf_init(&calls->name, TG_DELTA_MAX_NAME);
     tg_buf_init(&calls->arguments, TG_DELTA_MAX_ARGUMENTS);
+    tg_buf_init(&calls->item, TG_DELTA_MAX_ID);
 
     return calls;
 }
@@ -255,7 +257,7 @@ tg_delta_slot_by_id(const tg_delta_t *delta, const tg_delta_piece_t *piece)
 }
 
 
-static tg_rc_e
+tg_rc_e
 tg_delta_fill_call(tg_delta_call_t *call, const tg_delta_piece_t *piece)
 {
     if (piece->has_index && !call->has_index) {

@@ -35,6 +35,8 @@ typedef struct {
     tg_buf_t  arguments;   /* JSON text as received, "" when none came */
     bool      has_index;
     int64_t   index;       /* as the model sent it */
+    tg_buf_t  item;        /* of a response: the id of its output item */
+    bool      closed;      /* of a response: all of it came */
 } tg_delta_call_t;
 
 typedef struct {

@@ -92,6 +92,12 @@ tg_rc_e tg_delta_check(tg_delta_t *delta, tg_rc_e rc);
 /* Appends the texts of an array of content parts to the three buffers. */
 void tg_delta_join_parts(const json_t *parts, tg_delta_t *delta);
 
+/* A call behind those that there are; NULL: *rc says why. */
+tg_delta_call_t *tg_delta_new_call(tg_delta_t *delta, tg_rc_e *rc);
+
+/* Adds a piece to its call: id and name once, arguments behind those that came. */
+tg_rc_e tg_delta_fill_call(tg_delta_call_t *call, const tg_delta_piece_t *piece);
+
 /* Adds what the chunk says to the message. */
 tg_rc_e tg_delta_fold(tg_delta_t *delta, const tg_delta_chunk_t *chunk,
     tg_delta_news_t *news);

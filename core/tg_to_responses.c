@@ -42,6 +42,53 @@ tg_to_responses_value(tg_to_responses_t *t, const char *before, tg_walk_value_t 
 }
 
 
+/* JSON as the inside of a string. Its strings have no raw control characters, so only
+ * what is around them can be one. */
+static void
+tg_to_responses_quoted(tg_to_responses_t *t, tg_str_t text)
+{
+    size_t  i, from;
+
+    from = 0;
+
+    for (i = 0; i < text.len; i++) {
+        if (text.data[i] != '"' && text.data[i] != '\\'
+            && (unsigned char) text.data[i] >= 0x20)
+        {
+            continue;
+        }
+
+        tg_to_responses_put(t, (tg_str_t) { i - from, text.data + from });
+        from = i;
+
+        if ((unsigned char) text.data[i] < 0x20) {
+            tg_to_responses_lit(t, " ");
+            from = i + 1;
+
+        } else {
+            tg_to_responses_lit(t, "\\");
+        }
+    }
+
+    tg_to_responses_put(t, (tg_str_t) { i - from, text.data + from });
+}
+
+
+tg_rc_e
+tg_to_responses_string(tg_to_responses_t *t, const char *before, tg_walk_value_t value)
+{
+    if (value.type == TG_SCAN_NONE || value.type == TG_SCAN_STRING) {
+        return tg_to_responses_value(t, before, value);
+    }
+
+    tg_to_responses_put(t, tg_str_of(before));
+    tg_to_responses_lit(t, "\"");
+    tg_to_responses_quoted(t, value.text);
+
+    return tg_to_responses_lit(t, "\"");
+}
+
+
 void
 tg_to_responses_next(tg_to_responses_t *t, size_t *count)
 {
@@ -67,15 +114,35 @@ tg_to_responses_messages(tg_to_responses_t *t, tg_str_t messages)
 }
 
 
-/* {"type":"function_call",…} for each call that an assistant's message makes. */
+/* call_id NONE: a call of the form that chat had before tool calls, which has none and
+ * is answered by its name. */
+static void
+tg_to_responses_call(tg_to_responses_t *t, tg_walk_value_t call_id,
+    tg_walk_value_t function)
+{
+    tg_walk_value_t  values[2];
+
+    static const char *const  names[] = { "name", "arguments" };
+
+    tg_walk_members(function.text, 2, names, values);
+
+    tg_to_responses_next(t, &t->items);
+    tg_to_responses_value(t, "{\"type\":\"function_call\",\"call_id\":",
+                          call_id.type == TG_SCAN_NONE ? values[0] : call_id);
+    tg_to_responses_value(t, ",\"name\":", values[0]);
+    tg_to_responses_string(t, ",\"arguments\":", values[1]);
+    tg_to_responses_lit(t, "}");
+}
+
+
+/* An item for each call that an assistant's message makes. */
 static void
 tg_to_responses_calls(tg_to_responses_t *t, tg_walk_value_t calls)
 {
     tg_walk_t        walk;
-    tg_walk_value_t  call, values[2], function[2];
+    tg_walk_value_t  call, values[2];
 
     static const char *const  names[] = { "id", "function" };
-    static const char *const  members[] = { "name", "arguments" };
 
     if (calls.type != TG_SCAN_ARRAY) {
         return;
@@ -87,17 +154,9 @@ tg_to_responses_calls(tg_to_responses_t *t, tg_walk_value_t calls)
     while (t->rc == TG_OK && tg_walk_element(&walk, &call)) {
         tg_walk_members(call.text, 2, names, values);
 
-        if (values[1].type != TG_SCAN_OBJECT) {
-            continue;
+        if (values[1].type == TG_SCAN_OBJECT) {
+            tg_to_responses_call(t, values[0], values[1]);
         }
-
-        tg_walk_members(values[1].text, 2, members, function);
-
-        tg_to_responses_next(t, &t->items);
-        tg_to_responses_value(t, "{\"type\":\"function_call\",\"call_id\":", values[0]);
-        tg_to_responses_value(t, ",\"name\":", function[0]);
-        tg_to_responses_value(t, ",\"arguments\":", function[1]);
-        tg_to_responses_lit(t, "}");
     }
 }
 
@@ -106,33 +165,40 @@ static bool
 tg_to_responses_said(tg_walk_value_t value)
 {
     return (value.type == TG_SCAN_STRING && tg_walk_inside(value).len)
-           || value.type == TG_SCAN_ARRAY;
+           || (value.type == TG_SCAN_ARRAY && value.text.len > 2);
 }
 
 
-/* What a model has said and called, in this order. */
-static void
-tg_to_responses_assistant(tg_to_responses_t *t, tg_walk_value_t content,
-    tg_walk_value_t refusal, tg_walk_value_t calls)
+/* Whether all parts are texts: such a message is one string, as not all upstreams take
+ * parts of what a model has said. */
+static bool
+tg_to_responses_plain(tg_walk_value_t content)
 {
-    if (tg_to_responses_said(content)) {
-        tg_to_responses_next(t, &t->items);
-        tg_to_responses_lit(t, "{\"type\":\"message\",\"role\":\"assistant\",\"content\":");
-        tg_to_responses_content(t, content, true);
-        tg_to_responses_lit(t, "}");
+    tg_walk_t        walk;
+    tg_walk_value_t  part, type;
 
-    } else if (tg_to_responses_said(refusal)) {
-        tg_to_responses_next(t, &t->items);
-        tg_to_responses_value(t, "{\"type\":\"message\",\"role\":\"assistant\",\"content\":"
-                                 "[{\"type\":\"refusal\",\"refusal\":", refusal);
-        tg_to_responses_lit(t, "}]}");
+    static const char *const  names[] = { "type" };
+
+    if (content.type != TG_SCAN_ARRAY) {
+        return false;
     }
 
-    tg_to_responses_calls(t, calls);
+    walk = tg_walk_over(content.text);
+    (void) tg_walk_enter(&walk);
+
+    while (tg_walk_element(&walk, &part)) {
+        tg_walk_members(part.text, 1, names, &type);
+
+        if (!tg_walk_is(tg_walk_inside(type), "text")) {
+            return false;
+        }
+    }
+
+    return true;
 }
 
 
-/* A result in parts becomes one string, as not all upstreams take a list. */
+/* The texts of a list of parts joined to one string; another value as a string. */
 static void
 tg_to_responses_joined(tg_to_responses_t *t, tg_walk_value_t content)
 {
@@ -142,7 +208,7 @@ tg_to_responses_joined(tg_to_responses_t *t, tg_walk_value_t content)
     static const char *const  names[] = { "text" };
 
     if (content.type != TG_SCAN_ARRAY) {
-        tg_to_responses_value(t, "", content);
+        tg_to_responses_string(t, "", content);
         return;
     }
 
@@ -159,37 +225,105 @@ tg_to_responses_joined(tg_to_responses_t *t, tg_walk_value_t content)
 }
 
 
+/* What a model has said, and what it would not say. */
+static void
+tg_to_responses_said_item(tg_to_responses_t *t, tg_walk_value_t content,
+    tg_walk_value_t refusal)
+{
+    bool  text;
+
+    text = tg_to_responses_said(content);
+
+    if (!text && !tg_to_responses_said(refusal)) {
+        return;
+    }
+
+    tg_to_responses_next(t, &t->items);
+    tg_to_responses_lit(t, "{\"type\":\"message\",\"role\":\"assistant\",\"content\":");
+
+    if (!tg_to_responses_said(refusal)) {
+
+        if (tg_to_responses_plain(content)) {
+            tg_to_responses_joined(t, content);
+
+        } else {
+            tg_to_responses_content(t, content, true);
+        }
+
+    } else {
+        tg_to_responses_lit(t, "[");
+
+        if (text) {
+            tg_to_responses_lit(t, "{\"type\":\"output_text\",\"text\":");
+            tg_to_responses_joined(t, content);
+            tg_to_responses_lit(t, ",\"annotations\":[]},");
+        }
+
+        tg_to_responses_value(t, "{\"type\":\"refusal\",\"refusal\":", refusal);
+        tg_to_responses_lit(t, "}]");
+    }
+
+    tg_to_responses_lit(t, "}");
+}
+
+
+static void
+tg_to_responses_output(tg_to_responses_t *t, tg_walk_value_t call_id,
+    tg_walk_value_t content)
+{
+    tg_to_responses_next(t, &t->items);
+    tg_to_responses_value(t, "{\"type\":\"function_call_output\",\"call_id\":", call_id);
+    tg_to_responses_lit(t, ",\"output\":");
+    tg_to_responses_joined(t, content);
+    tg_to_responses_lit(t, "}");
+}
+
+
 static tg_rc_e
 tg_to_responses_message(tg_to_responses_t *t, tg_str_t message)
 {
     tg_str_t         role;
-    tg_walk_value_t  values[5];
+    tg_walk_value_t  values[7];
 
     static const char *const  names[] = {
-        "role", "content", "refusal", "tool_calls", "tool_call_id"
+        "role", "content", "refusal", "tool_calls", "tool_call_id", "name",
+        "function_call"
     };
 
-    tg_walk_members(message, 5, names, values);
+    static const tg_walk_value_t  none;
+
+    tg_walk_members(message, 7, names, values);
     role = tg_walk_inside(values[0]);
 
     if (tg_walk_is(role, "assistant")) {
-        tg_to_responses_assistant(t, values[1], values[2], values[3]);
+        tg_to_responses_said_item(t, values[1], values[2]);
+        tg_to_responses_calls(t, values[3]);
+
+        if (values[6].type == TG_SCAN_OBJECT && values[3].type == TG_SCAN_NONE) {
+            tg_to_responses_call(t, none, values[6]);
+        }
+
+        return t->rc;
+    }
+
+    if (tg_walk_is(role, "tool") || tg_walk_is(role, "function")) {
+        tg_to_responses_output(t, values[tg_walk_is(role, "tool") ? 4 : 5], values[1]);
         return t->rc;
     }
 
     tg_to_responses_next(t, &t->items);
 
-    if (tg_walk_is(role, "tool")) {
-        tg_to_responses_value(t, "{\"type\":\"function_call_output\",\"call_id\":",
-                              values[4]);
-        tg_to_responses_lit(t, ",\"output\":");
-        tg_to_responses_joined(t, values[1]);
+    /* the one word that every model knows, as in a chat request */
+
+    if (tg_walk_is(role, "developer")) {
+        tg_to_responses_lit(t, "{\"type\":\"message\",\"role\":\"system\"");
 
     } else {
         tg_to_responses_value(t, "{\"type\":\"message\",\"role\":", values[0]);
-        tg_to_responses_lit(t, ",\"content\":");
-        tg_to_responses_content(t, values[1], false);
     }
+
+    tg_to_responses_lit(t, ",\"content\":");
+    tg_to_responses_content(t, values[1], false);
 
     return tg_to_responses_lit(t, "}");
 }
@@ -283,7 +417,7 @@ tg_to_responses_part(tg_to_responses_t *t, tg_walk_value_t part, bool assistant)
         tg_to_responses_value(t, assistant ? "{\"type\":\"output_text\",\"text\":"
                                            : "{\"type\":\"input_text\",\"text\":",
                               values[1]);
-        tg_to_responses_lit(t, "}");
+        tg_to_responses_put(t, assistant ? tg_str(",\"annotations\":[]}") : tg_str("}"));
 
     } else if (tg_walk_is(type, "image_url")) {
         tg_to_responses_image(t, values[2]);

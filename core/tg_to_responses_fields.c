@@ -14,26 +14,53 @@ typedef struct {
     const char                *before;   /* its name there, and what is before the value */
     const char                *behind;   /* the value */
     tg_to_responses_field_pt   write;    /* or what writes it; nothing: it is left out */
-    const char                *unless;   /* it is left out beside this one */
+    const char                *unless;   /* it is left out beside this one … */
+    const char                *or;       /* … and beside this one */
 } tg_to_responses_field_t;
 
 
 static void tg_to_responses_text(tg_to_responses_t *t, const tg_scan_t *scan,
     const char *body, tg_walk_value_t value);
+static void tg_to_responses_effort(tg_to_responses_t *t, const tg_scan_t *scan,
+    const char *body, tg_walk_value_t value);
 static void tg_to_responses_many(tg_to_responses_t *t, const tg_scan_t *scan,
+    const char *body, tg_walk_value_t value);
+static void tg_to_responses_frequency(tg_to_responses_t *t, const tg_scan_t *scan,
+    const char *body, tg_walk_value_t value);
+static void tg_to_responses_presence(tg_to_responses_t *t, const tg_scan_t *scan,
+    const char *body, tg_walk_value_t value);
+static void tg_to_responses_bias(tg_to_responses_t *t, const tg_scan_t *scan,
     const char *body, tg_walk_value_t value);
 
 
-/* log probabilities are not shown to callers, so they are not asked for */
+/* The last ones are fields of a response that chat does not have: they would stand in for
+ * the conversation, or lead to what the vendor keeps. Log probabilities are not shown to
+ * callers, so they are not asked for. */
 static const tg_to_responses_field_t  tg_to_responses_known[] = {
-    { "max_completion_tokens", ",\"max_output_tokens\":", "", NULL, NULL },
-    { "max_tokens", ",\"max_output_tokens\":", "", NULL, "max_completion_tokens" },
-    { "reasoning_effort", ",\"reasoning\":{\"effort\":", "}", NULL, NULL },
-    { "response_format", NULL, NULL, tg_to_responses_text, NULL },
-    { "verbosity", NULL, NULL, tg_to_responses_text, "response_format" },
-    { "n", NULL, NULL, tg_to_responses_many, NULL },
-    { "logprobs", NULL, NULL, NULL, NULL },
-    { "top_logprobs", NULL, NULL, NULL, NULL }
+    { "max_completion_tokens", ",\"max_output_tokens\":", "", NULL, "max_output_tokens",
+      NULL },
+    { "max_tokens", ",\"max_output_tokens\":", "", NULL, "max_completion_tokens",
+      "max_output_tokens" },
+    { "reasoning_effort", NULL, NULL, tg_to_responses_effort, NULL, NULL },
+    { "reasoning", NULL, NULL, tg_to_responses_effort, "reasoning_effort", NULL },
+    { "response_format", NULL, NULL, tg_to_responses_text, "text", NULL },
+    { "verbosity", NULL, NULL, tg_to_responses_text, "response_format", "text" },
+    { "n", NULL, NULL, tg_to_responses_many, NULL, NULL },
+    { "frequency_penalty", NULL, NULL, tg_to_responses_frequency, NULL, NULL },
+    { "presence_penalty", NULL, NULL, tg_to_responses_presence, NULL, NULL },
+    { "logit_bias", NULL, NULL, tg_to_responses_bias, NULL, NULL },
+    { "logprobs", NULL, NULL, NULL, NULL, NULL },
+    { "top_logprobs", NULL, NULL, NULL, NULL, NULL },
+    { "input", NULL, NULL, NULL, NULL, NULL },
+    { "instructions", NULL, NULL, NULL, NULL, NULL },
+    { "previous_response_id", NULL, NULL, NULL, NULL, NULL },
+    { "conversation", NULL, NULL, NULL, NULL, NULL },
+    { "prompt", NULL, NULL, NULL, NULL, NULL },
+    { "background", NULL, NULL, NULL, NULL, NULL },
+    { "include", NULL, NULL, NULL, NULL, NULL },
+    { "truncation", NULL, NULL, NULL, NULL, NULL },
+    { "context_management", NULL, NULL, NULL, NULL, NULL },
+    { "max_tool_calls", NULL, NULL, NULL, NULL, NULL }
 };
 
 #define TG_TO_RESPONSES_KNOWN                                                 \
@@ -61,6 +88,21 @@ tg_to_responses_member_value(const char *body, const tg_scan_member_t *member)
 }
 
 
+/* Whether an object has any member. */
+static bool
+tg_to_responses_any(tg_str_t object)
+{
+    tg_str_t         key;
+    tg_walk_t        walk;
+    tg_walk_value_t  value;
+
+    walk = tg_walk_over(object);
+    (void) tg_walk_enter(&walk);
+
+    return tg_walk_member(&walk, &key, &value);
+}
+
+
 static bool
 tg_to_responses_in(tg_str_t key, const char *const *names)
 {
@@ -78,7 +120,9 @@ static void
 tg_to_responses_known_field(tg_to_responses_t *t, const tg_scan_t *scan,
     const char *body, const tg_to_responses_field_t *field, tg_walk_value_t value)
 {
-    if (field->unless && tg_to_responses_find(scan, body, field->unless)) {
+    if ((field->unless && tg_to_responses_find(scan, body, field->unless))
+        || (field->or && tg_to_responses_find(scan, body, field->or)))
+    {
         return;
     }
 
@@ -132,17 +176,105 @@ tg_to_responses_fields(tg_to_responses_t *t, const tg_scan_t *scan, const char *
 }
 
 
-/* One answer is what there is. */
+/* A field of chat that is there is sent by many clients with the value that means
+ * nothing: the API refuses it by its name all the same. */
+static void
+tg_to_responses_unless(tg_to_responses_t *t, const char *before, tg_walk_value_t value,
+    const char *const *nothing)
+{
+    for ( ; *nothing; nothing++) {
+        if (tg_str_eq(value.text, tg_str_of(*nothing))) {
+            return;
+        }
+    }
+
+    tg_to_responses_value(t, before, value);
+}
+
+
+static const char *const  tg_to_responses_zero[] = { "0", "0.0", NULL };
+
+
 static void
 tg_to_responses_many(tg_to_responses_t *t, const tg_scan_t *scan, const char *body,
     tg_walk_value_t value)
 {
+    static const char *const  one[] = { "1", NULL };
+
     (void) scan;
     (void) body;
+    tg_to_responses_unless(t, ",\"n\":", value, one);
+}
 
-    if (!tg_str_eq(value.text, tg_str("1"))) {
-        tg_to_responses_value(t, ",\"n\":", value);
+
+static void
+tg_to_responses_frequency(tg_to_responses_t *t, const tg_scan_t *scan,
+    const char *body, tg_walk_value_t value)
+{
+    (void) scan;
+    (void) body;
+    tg_to_responses_unless(t, ",\"frequency_penalty\":", value, tg_to_responses_zero);
+}
+
+
+static void
+tg_to_responses_presence(tg_to_responses_t *t, const tg_scan_t *scan,
+    const char *body, tg_walk_value_t value)
+{
+    (void) scan;
+    (void) body;
+    tg_to_responses_unless(t, ",\"presence_penalty\":", value, tg_to_responses_zero);
+}
+
+
+static void
+tg_to_responses_bias(tg_to_responses_t *t, const tg_scan_t *scan, const char *body,
+    tg_walk_value_t value)
+{
+    static const char *const  empty[] = { "{}", NULL };
+
+    (void) scan;
+    (void) body;
+    tg_to_responses_unless(t, ",\"logit_bias\":", value, empty);
+}
+
+
+/* "reasoning" of the caller, with the effort that chat has a field for. */
+static void
+tg_to_responses_effort(tg_to_responses_t *t, const tg_scan_t *scan, const char *body,
+    tg_walk_value_t value)
+{
+    tg_str_t                 inside;
+    tg_walk_value_t          effort;
+    const tg_scan_member_t  *native, *chat;
+
+    static const char *const  names[] = { "effort" };
+
+    native = tg_to_responses_find(scan, body, "reasoning");
+    chat = tg_to_responses_find(scan, body, "reasoning_effort");
+
+    if (native == NULL) {
+        tg_to_responses_value(t, ",\"reasoning\":{\"effort\":", value);
+        tg_to_responses_lit(t, "}");
+        return;
     }
+
+    value = tg_to_responses_member_value(body, native);
+    tg_walk_members(value.text, 1, names, &effort);
+
+    if (chat == NULL || value.type != TG_SCAN_OBJECT || effort.type != TG_SCAN_NONE) {
+        tg_to_responses_value(t, ",\"reasoning\":", value);
+        return;
+    }
+
+    inside = (tg_str_t) { value.text.len - 2, value.text.data + 1 };
+
+    tg_to_responses_lit(t, ",\"reasoning\":{");
+    tg_to_responses_put(t, inside);
+    tg_to_responses_value(t, tg_to_responses_any(value.text) ? ",\"effort\":"
+                                                             : "\"effort\":",
+                          tg_to_responses_member_value(body, chat));
+    tg_to_responses_lit(t, "}");
 }
 
 

@@ -18,6 +18,11 @@ tg_rc_e tg_to_responses_put(tg_to_responses_t *t, tg_str_t piece);
 tg_rc_e tg_to_responses_value(tg_to_responses_t *t, const char *before,
     tg_walk_value_t value);
 
+/* The same for a value that has to be a string: another is written as the text that it
+ * is made of. */
+tg_rc_e tg_to_responses_string(tg_to_responses_t *t, const char *before,
+    tg_walk_value_t value);
+
 /* Counts an element, and divides it from the one before. */
 void tg_to_responses_next(tg_to_responses_t *t, size_t *count);
 

@@ -17,6 +17,7 @@ static ngx_int_t ngx_http_toolgate_chat_options(ngx_http_toolgate_check_t *c);
 static ngx_int_t ngx_http_toolgate_chat_role_fault(ngx_http_toolgate_check_t *c,
     const char *code, size_t i, const char *message);
 static ngx_int_t ngx_http_toolgate_chat_agent(ngx_http_toolgate_check_t *c);
+static ngx_int_t ngx_http_toolgate_chat_rewritten(ngx_http_toolgate_check_t *c);
 
 
 ngx_int_t
@@ -42,6 +43,7 @@ ngx_http_toolgate_chat_start(ngx_http_toolgate_check_t *c)
     if (ngx_http_toolgate_chat_options(c) != NGX_OK
         || ngx_http_toolgate_chat_messages(c) != NGX_OK
         || (!c->run->relay && ngx_http_toolgate_chat_face_init(c->run) != NGX_OK)
+        || (!c->run->relay && ngx_http_toolgate_chat_rewritten(c) != NGX_OK)
         || (c->run->agent && ngx_http_toolgate_chat_agent(c) != NGX_OK))
     {
         ngx_http_toolgate_check_refuse(c);
@@ -194,8 +196,7 @@ ngx_http_toolgate_chat_role_fault(ngx_http_toolgate_check_t *c,
 static ngx_int_t
 ngx_http_toolgate_chat_agent(ngx_http_toolgate_check_t *c)
 {
-    ngx_uint_t               store;
-    const tg_scan_member_t  *n;
+    ngx_uint_t  store;
 
     if (ngx_http_toolgate_check_bool(c, "store", &store) != NGX_OK) {
         return NGX_DECLINED;
@@ -204,6 +205,17 @@ ngx_http_toolgate_chat_agent(ngx_http_toolgate_check_t *c)
     c->run->prompt.store = store
                            || ngx_http_toolgate_check_member(c, "store") == NULL;
 
+    return ngx_http_toolgate_check_agent(c);
+}
+
+
+/* An answer that is put together here, of an agent or of a model whose places do not
+ * all speak chat, is one answer, and its calls are tool calls. */
+static ngx_int_t
+ngx_http_toolgate_chat_rewritten(ngx_http_toolgate_check_t *c)
+{
+    const tg_scan_member_t  *n;
+
     n = ngx_http_toolgate_check_member(c, "n");
 
     if (n && (n->value.type != TG_SCAN_NUMBER
@@ -211,17 +223,16 @@ ngx_http_toolgate_chat_agent(ngx_http_toolgate_check_t *c)
               || c->body->data[n->value.start] != '1'))
     {
         return ngx_http_toolgate_check_fault(c, "invalid_value", "n",
-                                             "An agent gives one answer: \"n\" "
-                                             "is 1.");
+                                             "There is one answer here: \"n\" is 1.");
     }
 
     if (ngx_http_toolgate_check_member(c, "functions")
         || ngx_http_toolgate_check_member(c, "function_call"))
     {
         return ngx_http_toolgate_check_fault(c, "invalid_value", "functions",
-                                             "With an agent use \"tools\" "
-                                             "instead of \"functions\".");
+                                             "Use \"tools\" here, instead of "
+                                             "\"functions\".");
     }
 
-    return ngx_http_toolgate_check_agent(c);
+    return NGX_OK;
 }

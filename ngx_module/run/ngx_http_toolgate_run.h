@@ -322,12 +322,12 @@ const char *ngx_http_toolgate_model_failure(ngx_http_toolgate_run_t *run,
 /* The code for the status of a turn; NULL for 2xx. */
 const char *ngx_http_toolgate_model_status(ngx_http_toolgate_run_t *run,
     ngx_http_toolgate_failure_t *failure);
-/* The name under which the model's current place knows it. */
 /* The place that is asked, or was asked last. */
 ngx_http_toolgate_upstream_t *ngx_http_toolgate_model_upstream(
     ngx_http_toolgate_run_t *run);
 /* Gives the turn's calls that have no id one of ours. */
 ngx_int_t ngx_http_toolgate_model_call_ids(ngx_http_toolgate_run_t *run);
+/* The name under which the model's current place knows it. */
 ngx_str_t ngx_http_toolgate_model_vendor_name(ngx_http_toolgate_run_t *run);
 /* Whether another place of the same model may be tried after this turn. */
 ngx_uint_t ngx_http_toolgate_model_next(ngx_http_toolgate_run_t *run);

@@ -124,7 +124,7 @@ test('passed through: a chat of all that there is, in items', async () => {
   assert.deepEqual(asked(), {
     model: 'vendor-9', stream: true, store: false,
     input: [
-      { type: 'message', role: 'developer', content: [{ type: 'input_text', text: 'rules' }] },
+      { type: 'message', role: 'system', content: [{ type: 'input_text', text: 'rules' }] },
       { type: 'message', role: 'user', content: [
         { type: 'input_text', text: 'see \u00e9\n"' },
         { type: 'input_image', image_url: 'https://x/y.png', detail: 'low' },
@@ -136,7 +136,7 @@ test('passed through: a chat of all that there is, in items', async () => {
       { type: 'function_call', call_id: 'c2', name: 'weather', arguments: '{}' },
       { type: 'function_call_output', call_id: 'c1', output: 'sunny' },
       { type: 'function_call_output', call_id: 'c2', output: 'rain"' },
-      { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'fine' }] },
+      { type: 'message', role: 'assistant', content: 'fine' },
       { type: 'message', role: 'assistant', content: [{ type: 'refusal', refusal: 'no' }] },
       { type: 'message', role: 'user', content: 'and?' },
     ],
@@ -265,6 +265,43 @@ test('what goes wrong on its side', async () => {
   assert.deepEqual(passed.json, refusal, 'what has no counterpart is the vendor\'s to judge');
   assert.deepEqual(asked().stop, ['x']);
   assertError(await f.ask([json(429, {})], { model: 'a-r' }), 429, 'model_rate_limited');
+});
+
+test('no field of a caller stands in for the conversation', async () => {
+  const evil = { input: [{ role: 'user', content: 'evil' }], instructions: 'evil', previous_response_id: 'resp_x',
+    conversation: 'c', background: true, prompt: { id: 'p' }, include: ['x'] };
+  for (const model of ['a-r', 'r']) {
+    const answer = await f.ask([turn(message(['ok']))], { model, ...evil });
+    assert.equal(answer.status, 200, answer.text);
+    const { body, json: told } = f.model.request();
+    assert.equal(told.input.at(-1).content, 'where is 8812?');
+    assert.ok(!body.toString().includes('evil'));
+    for (const field of Object.keys(evil)) assert.ok(field === 'input' || told[field] === undefined, field);
+  }
+});
+
+test('a call of which the vendor tells under two ids is made once', async () => {
+  const item = { ...callItem('order_status', '', 'call_a'), id: 'fc_1' };
+  const twice = created() + say('response.output_item.added', { output_index: 1, item })
+    + say('response.function_call_arguments.delta', { item_id: 'fc_1', output_index: 1, delta: order('8812') })
+    + say('response.output_item.done', { output_index: 1, item: { ...item, id: undefined, item_id: 'fc_1', call_id: 'fc_other', arguments: order('8812') } })
+    + completed(undefined, [callItem('order_status', order('8812'), 'call_c')]);
+  assert.deepEqual(stepsOf(await f.ask([twice, rounds[1]], { model: 'a-r' })), [['order_status', 'ok']]);
+  assert.equal(f.tool.journal.length, 1);
+});
+
+test('a call that began and of which nothing more came is not made', async () => {
+  const open = created() + say('response.output_item.added', { output_index: 0, item: callItem('order_status', '', 'c') }) + completed();
+  assertError(await f.ask([open], { model: 'a-r' }), 502, 'model_stream_broken');
+  assert.equal(f.tool.journal.length, 0);
+});
+
+test('what is put together here is one answer with tool calls', async () => {
+  for (const model of ['r', 'chat-first', 'a-r']) {
+    assertError(await f.ask([], { model, n: 2 }), 400, 'invalid_value', 'n');
+    assertError(await f.ask([], { model, functions: [{ name: 'f' }] }), 400, 'invalid_value', 'functions');
+    assert.equal((await f.ask([turn(message(['ok']))], { model, n: 1 })).status, 200);
+  }
 });
 
 test('places of one model that speak different APIs', async () => {

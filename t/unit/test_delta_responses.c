@@ -198,6 +198,79 @@ test_calls(void **state)
 }
 
 
+/* Vendors differ in how they say which call it is. */
+static void
+test_calls_by_any_id(void **state)
+{
+    (void) state;
+
+#define OPEN(at, item, id)  "{'type':'response.output_item.added'" at ",'item':{'type':'function_call'," item id "'name':'f','arguments':''}}"
+#define MORE(at, item, text)  "{'type':'response.function_call_arguments.delta'" at item ",'delta':'" text "'}"
+#define CLOSE(at, item, id, args)  "{'type':'response.output_item.done'" at ",'item':{'type':'function_call'," item id "'name':'f','arguments':" args "}}"
+#define AT0  ",'output_index':0"
+
+    /* another id at the end, or none before */
+    TURN(" call<a|f|{}> end<tool_calls>", OPEN(AT0, "'id':'i',", "'call_id':'a',"),
+         MORE(AT0, ",'item_id':'i'", "{}"), CLOSE(AT0, "'item_id':'i',", "'call_id':'b',", "'{}'"), END(""));
+    TURN(" call<a|f|{}> end<tool_calls>", OPEN(AT0, "", "'call_id':'a',"),
+         MORE(AT0, "", "{}"), CLOSE(AT0, "", "'call_id':'b',", "'{}'"), END(""));
+    TURN(" call<a|f|{}> end<tool_calls>", OPEN(AT0, "'id':'i',", ""), MORE(AT0, "", "{}"),
+         CLOSE(AT0, "'id':'i',", "'call_id':'a',", "'{}'"), END(""));
+
+    /* no place, or the same for all */
+    TURN(" call<a|f|{}> end<tool_calls>", OPEN("", "'id':'i',", "'call_id':'a',"),
+         MORE("", ",'item_id':'i'", "{}"), CLOSE("", "'id':'i',", "'call_id':'a',", "'{}'"), END(""));
+    TURN(" call<a|f|{1}> call<b|f|{2}> end<tool_calls>",
+         OPEN(AT0, "'id':'i',", "'call_id':'a',"), OPEN(AT0, "'id':'j',", "'call_id':'b',"),
+         MORE(AT0, ",'item_id':'i'", "{1}"), MORE(AT0, ",'item_id':'j'", "{2}"),
+         CLOSE(AT0, "'id':'i',", "'call_id':'a',", "'{1}'"), CLOSE(AT0, "'id':'j',", "'call_id':'b',", "'{2}'"),
+         END(",'output':[" CALL("c", "f", "{1}") "," CALL("d", "f", "{2}") "]"));
+
+    /* twice the same event */
+    TURN(" call<a|f|{}> end<tool_calls>", OPEN(AT0, "", "'call_id':'a',"), OPEN(AT0, "", "'call_id':'a',"),
+         CLOSE(AT0, "", "'call_id':'a',", "'{}'"), CLOSE(AT0, "", "'call_id':'a',", "'{}'"), END(""));
+}
+
+
+static void
+test_calls_whole_somewhere(void **state)
+{
+    (void) state;
+
+    TURN(" call<a|f|{2}> end<tool_calls>", OPEN(AT0, "", "'call_id':'a',"),
+         "{'type':'response.function_call_arguments.done','output_index':0,'arguments':'{2}'}", END(""));
+    TURN(" call<a|f|{2}> end<tool_calls>", OPEN(AT0, "", "'call_id':'a',"),
+         END(",'output':[" CALL("a", "f", "{2}") "]"));
+    TURN("[x] call<a|f|{2}> end<tool_calls>", DELTA("0", "x"),
+         END(",'output':[" TEXT("x") "," CALL("a", "f", "{2}") "]"));
+    TURN(" call<a|f|{\"x\":1}> end<tool_calls>", CLOSE(AT0, "", "'call_id':'a',", "{'x':1}"), END(""));
+
+    /* one of which nothing more came would look like one that needs no arguments */
+    TURN(" call<a|f|> end<error>", OPEN(AT0, "", "'call_id':'a',"), END(""));
+    TURN(" call<a|f|{> end<tool_calls>", OPEN(AT0, "", "'call_id':'a',"), MORE(AT0, "", "{"), END(""));
+    TURN(" call<a|f|> end<length>", OPEN(AT0, "", "'call_id':'a',"), "{'type':'response.incomplete'}");
+}
+
+
+static void
+test_what_came_in_pieces_comes_once(void **state)
+{
+    (void) state;
+
+    TURN("hm[h] end<length>",
+         "{'type':'response.reasoning_summary_text.delta','output_index':0,'summary_index':0,'delta':'h'}",
+         "{'type':'response.incomplete','response':{'status':'incomplete','output':["
+         "{'type':'reasoning','summary':[{'text':'h'}]}]}}");
+    TURN("[all][\n\nmore] end<stop>", "{'type':'response.output_text.done','output_index':0,'text':'all'}",
+         "{'type':'response.output_item.done','output_index':0,'item':" TEXT("all") "}",
+         "{'type':'response.output_item.done','output_index':1,'item':" TEXT("more") "}",
+         END(",'output':[" TEXT("all") "," TEXT("more") "]"));
+    TURN("hm[short]hm[\n\nlong] end<stop>",
+         "{'type':'response.reasoning_summary_text.delta','output_index':0,'summary_index':0,'delta':'short'}",
+         "{'type':'response.reasoning_text.delta','output_index':0,'content_index':0,'delta':'long'}", END(""));
+}
+
+
 static void
 test_ends(void **state)
 {
@@ -215,6 +288,8 @@ test_ends(void **state)
     TURN(" end<error>", "{'type':'error','message':'m'}");
     TURN(" end<error>", "{'error':{'message':'m'}}");
     TURN(" end<error>", "{'choices':[]}");
+    TURN("[a] end<stop>", "{}", DELTA("0", "a"), "{'x':1}", "{'type':'response.completed','response':{}}");
+    TURN(" end<length>", "{'type':'response.incomplete'}");
     TURN(" end<error>", "[]");
     TURN(" end<>", "{'type':'response.something_new','delta':'x'}", "", " ");
 }
@@ -321,6 +396,9 @@ main(void)
         cmocka_unit_test(test_nothing_but_the_end),
         cmocka_unit_test(test_reasoning),
         cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_calls_by_any_id),
+        cmocka_unit_test(test_calls_whole_somewhere),
+        cmocka_unit_test(test_what_came_in_pieces_comes_once),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_error_text),
         cmocka_unit_test(test_whole),

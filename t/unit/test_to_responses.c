@@ -73,7 +73,7 @@ test_messages(void **state)
              "{'type':'message','role':'user','content':'a\\n\\u00e9'}");
     MESSAGES("{'role':'system','content':[]},{'content':'b','role':'developer'}",
              "{'type':'message','role':'system','content':[]},"
-             "{'type':'message','role':'developer','content':'b'}");
+             "{'type':'message','role':'system','content':'b'}");
     MESSAGES("{'role':'user','content':null}",
              "{'type':'message','role':'user','content':''}");
 
@@ -118,8 +118,10 @@ test_parts(void **state)
              "{'type':'input_file','file_id':'f'},{'type':'file'},{'type':'new','x':1}]}");
     MESSAGES("{'role':'assistant','content':[{'type':'text','text':'a'},"
              "{'type':'refusal','refusal':'no'}]}",
-             "{'type':'message','role':'assistant','content':[{'type':'output_text','text':'a'},"
-             "{'type':'refusal','refusal':'no'}]}");
+             "{'type':'message','role':'assistant','content':[{'type':'output_text','text':'a',"
+             "'annotations':[]},{'type':'refusal','refusal':'no'}]}");
+    MESSAGES("{'role':'assistant','content':[{'type':'text','text':'a'},{'type':'text','text':'b'}]}",
+             "{'type':'message','role':'assistant','content':'ab'}");
 }
 
 
@@ -138,6 +140,20 @@ test_assistant(void **state)
              "{'type':'message','role':'assistant','content':'a'},"
              "{'type':'function_call','call_id':'1','name':'f','arguments':'{}'},"
              "{'type':'function_call','call_id':'','name':'','arguments':''}");
+    MESSAGES("{'role':'assistant','content':'a','refusal':'no'}",
+             "{'type':'message','role':'assistant','content':[{'type':'output_text','text':'a',"
+             "'annotations':[]},{'type':'refusal','refusal':'no'}]}");
+    MESSAGES("{'role':'assistant','content':[]}", "");
+
+    /* calls as they were before there were ids, and arguments that are no text */
+    MESSAGES("{'role':'assistant','content':null,'function_call':{'name':'f','arguments':'{}'}},"
+             "{'role':'function','name':'f','content':'r'}",
+             "{'type':'function_call','call_id':'f','name':'f','arguments':'{}'},"
+             "{'type':'function_call_output','call_id':'f','output':'r'}");
+    MESSAGES("{'role':'assistant','tool_calls':[{'id':'1','function':{'name':'f',"
+             "'arguments':{'a':'x\\n'}}}]}",
+             "{'type':'function_call','call_id':'1','name':'f','arguments':"
+             "'{\\'a\\':\\'x\\\\n\\'}'}");
 }
 
 
@@ -153,6 +169,10 @@ test_results(void **state)
              "{'type':'function_call_output','call_id':'1','output':'a\\n\\u00e9'}");
     MESSAGES("{'role':'tool','tool_call_id':'1','content':null}",
              "{'type':'function_call_output','call_id':'1','output':''}");
+    MESSAGES("{'role':'tool','tool_call_id':'1','content':{ 'a':\n[1,true] }}",
+             "{'type':'function_call_output','call_id':'1','output':'{ \\'a\\': [1,true] }'}");
+    MESSAGES("{'role':'tool','tool_call_id':'1','content':5}",
+             "{'type':'function_call_output','call_id':'1','output':'5'}");
 }
 
 
@@ -216,13 +236,33 @@ test_fields(void **state)
     assert_way(fields, "{'max_tokens':5,'max_completion_tokens':6}", ",'max_output_tokens':6");
     assert_way(fields, "{'max_tokens':5,'max_completion_tokens':null}", ",'max_output_tokens':5");
     assert_way(fields, "{'reasoning_effort':'low'}", ",'reasoning':{'effort':'low'}");
+    assert_way(fields, "{'reasoning':{'summary':'auto'}}", ",'reasoning':{'summary':'auto'}");
+    assert_way(fields, "{'reasoning':{'summary':'auto'},'reasoning_effort':'low'}",
+               ",'reasoning':{'summary':'auto','effort':'low'}");
+    assert_way(fields, "{'reasoning_effort':'low','reasoning':{}}", ",'reasoning':{'effort':'low'}");
+    assert_way(fields, "{'reasoning_effort':'low','reasoning':{'effort':'high'}}",
+               ",'reasoning':{'effort':'high'}");
+    assert_way(fields, "{'reasoning':5,'reasoning_effort':'low'}", ",'reasoning':5");
     assert_way(fields, "{'verbosity':'low'}", ",'text':{'verbosity':'low'}");
+    assert_way(fields, "{'text':{'verbosity':'high'},'verbosity':'low','response_format':{'type':'text'}}",
+               ",'text':{'verbosity':'high'}");
+    assert_way(fields, "{'max_tokens':5,'max_output_tokens':6,'max_completion_tokens':7}",
+               ",'max_output_tokens':6");
     assert_way(fields, "{'verbosity':'low','response_format':{'type':'json_object'}}",
                ",'text':{'format':{'type':'json_object'},'verbosity':'low'}");
     assert_way(fields, "{'response_format':{'type':'json_schema','json_schema':{'schema':{},'name':'n'}}}",
                ",'text':{'format':{'type':'json_schema','name':'n','schema':{}}}");
     assert_way(fields, "{'n':1,'logprobs':true,'top_logprobs':3}", "");
     assert_way(fields, "{'n':2}", ",'n':2");
+    assert_way(fields, "{'frequency_penalty':0,'presence_penalty':0.0,'logit_bias':{}}", "");
+    assert_way(fields, "{'frequency_penalty':0.5,'presence_penalty':-1,'logit_bias':{'5':1}}",
+               ",'frequency_penalty':0.5,'presence_penalty':-1,'logit_bias':{'5':1}");
+
+    /* nothing of a caller's stands in for the conversation, however it is spelled */
+    assert_way(fields, "{'input':'evil','instructions':'evil','previous_response_id':'r',"
+               "'conversation':'c','prompt':{},'background':true,'include':[],"
+               "'truncation':'auto','max_tool_calls':1,'context_management':[]}", "");
+    assert_way(fields, "{'\\u0069nput':'evil'}", "");
     assert_way(fields, "{'\\u006dodel':'m','\\u006dax_tokens':5}", ",'max_output_tokens':5");
 }
 
