@@ -5,6 +5,7 @@ import test, { before, after } from 'node:test';
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { CH, DONE, FIN, assertError, callsTurn, order, startFixture, textTurn } from './fixture.mjs';
+import { PATIENT } from './nginx.mjs';
 import { assertObject, assertStream } from './responses-wire.mjs';
 import { startRedis } from '../lib/redis.mjs';
 
@@ -21,7 +22,7 @@ before(async () => {
   redis = await startRedis();
   f = await startFixture({
     http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http;
-      toolgate_redis unix:${redis.socket} prefix=t: timeout=1s;
+      toolgate_redis unix:${redis.socket} prefix=t: ${PATIENT || 'timeout=1s'};
       toolgate_retention 2h; toolgate_max_history 20k; toolgate_catalog @DIR@/other.json;`,
     files: { 'other.json': JSON.stringify({ project: 'other', agents: [{ name: 'theirs', model: 'm' }],
       api_keys: [{ name: 'other', sha256: sha256(OTHER), scopes: ['run'] }] }) },

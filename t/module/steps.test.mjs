@@ -8,6 +8,7 @@ import http2 from 'node:http2';
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CH, FIN, assertError, callsTurn, closing, order, startFixture, textTurn } from './fixture.mjs';
+import { PATIENT } from './nginx.mjs';
 import { startRedis } from '../lib/redis.mjs';
 import { makeTestCa, startMockTool } from '../lib/mock-tool.mjs';
 import { freePort, tempDir } from '../lib/stack.mjs';
@@ -65,7 +66,7 @@ before(async () => {
   });
   f = await startFixture({
     http: `toolgate_netguard_allow 127.0.0.1/32 insecure_http; toolgate_netguard_allow 127.0.0.1/32 ${tls.port};
-      toolgate_redis unix:${redis.socket} prefix=t: timeout=1s; toolgate_retention 2h;
+      toolgate_redis unix:${redis.socket} prefix=t: ${PATIENT || 'timeout=1s'}; toolgate_retention 2h;
       toolgate_catalog @DIR@/other.json; toolgate_ca ${ca.file}; toolgate_hosts @DIR@/hosts;`,
     server: `listen 127.0.0.1:${h2port} http2; location /short/v1/ { rewrite ^/short(.*) $1 break; toolgate_api; toolgate_run_timeout 400ms; }`,
     files: {
