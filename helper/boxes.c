@@ -410,6 +410,10 @@ tgd_boxes_reap(void)
                 break;
             }
         }
+
+        if (box == boxes.all + TGD_BOXES_MAX) {
+            boxes.conf->reaped(pid);
+        }
     }
 }
 

@@ -24,6 +24,7 @@ typedef struct {
     int                  workspaces;                     /* their directory */
     void               (*set_title)(const char *title);
     void               (*tell)(const tgd_launch_t *message);
+    void               (*reaped)(pid_t pid);             /* it was no sandbox */
 } tgd_boxes_conf_t;
 
 

@@ -36,6 +36,7 @@ struct tgd_conn_s {
     bool                failed;       /* to be closed at the next event */
     bool                busy;         /* a call is on its way */
     tgd_run_t          *run;
+    tgd_filecall_t     *file;         /* or of a file tool */
     uint16_t            stream;       /* of the call */
     char                id[TGD_CALL_ID_SIZE];
 };
@@ -120,6 +121,11 @@ tgd_conn_close(tgd_conn_t *conn)
         conn->run = NULL;
     }
 
+    if (conn->file != NULL) {
+        tgd_filecall_abandon(conn->file);
+        conn->file = NULL;
+    }
+
     tgd_timer_clear(&front->loop, &conn->timer);
     tgd_timer_clear(&front->loop, &conn->accepted);
     tgd_watch_close(&front->loop, &conn->watch);
@@ -191,6 +197,7 @@ run_done(void *owner, tg_str_t result)
 
     conn = owner;
     conn->run = NULL;
+    conn->file = NULL;
     conn->busy = false;
 
     conn_put(conn, TG_FRAME_RESULT, conn->stream, result);
@@ -220,8 +227,6 @@ conn_run(tgd_conn_t *conn, tgd_call_t *call)
         return;
     }
 
-    memcpy(conn->id, call->id.data, call->id.len);
-    conn->id[call->id.len] = '\0';
     conn->busy = true;
 
     run = tgd_run_new(&front->loop, &front->registry, &front->queue, call, &run_owner,
@@ -235,6 +240,31 @@ conn_run(tgd_conn_t *conn, tgd_call_t *call)
 
     } else if (conn->busy) {
         conn->run = run;
+        tgd_timer_set(&front->loop, &conn->accepted, TGD_CONN_ACCEPTED_MS);
+    }
+}
+
+
+static void
+conn_files(tgd_conn_t *conn, tgd_call_t *call)
+{
+    tgd_error_t      error;
+    tgd_front_t     *front;
+    tgd_filecall_t  *file;
+
+    front = conn->front;
+    conn->busy = true;
+
+    file = tgd_filecall_new(&front->files, call, run_done, conn);
+
+    if (file == NULL) {
+        conn->busy = false;
+        tgd_error_set(&error, "file_tool_failed", NULL, "out of memory");
+        conn_answer(conn, conn->stream, &error);
+        tgd_call_free(call);
+
+    } else if (conn->busy) {
+        conn->file = file;
         tgd_timer_set(&front->loop, &conn->accepted, TGD_CONN_ACCEPTED_MS);
     }
 }
@@ -281,7 +311,14 @@ conn_call(tgd_conn_t *conn, const tg_frame_t *frame)
         return;
     }
 
-    conn_run(conn, &call);
+    memcpy(conn->id, call.id.data, call.id.len);
+    conn->id[call.id.len] = '\0';
+
+    if (call.tool == TGD_TOOL_RUN_COMMAND) {
+        conn_run(conn, &call);
+    } else {
+        conn_files(conn, &call);
+    }
 }
 
 
@@ -297,15 +334,19 @@ conn_cancel(tgd_conn_t *conn, const tg_frame_t *frame)
         return false;
     }
 
-    mine = conn->run != NULL && tg_str_eq(id, tg_str_of(conn->id));
+    mine = (conn->run != NULL || conn->file != NULL)
+           && tg_str_eq(id, tg_str_of(conn->id));
     json_decref(root);
 
     conn_put(conn, TG_FRAME_EVENT, frame->stream,
              mine ? tg_str("{\"event\":\"cancel\",\"status\":\"cancelling\"}")
                   : tg_str("{\"event\":\"cancel\",\"status\":\"not_found\"}"));
 
-    if (mine) {
+    if (mine && conn->run != NULL) {
         tgd_run_cancel(conn->run);
+
+    } else if (mine) {
+        tgd_filecall_cancel(conn->file);
     }
 
     return true;
@@ -564,6 +605,13 @@ tgd_conns_shutdown(tgd_front_t *front, bool cancel)
                 tgd_run_cancel(conn->run);
             } else {
                 tgd_run_shutdown(conn->run);
+            }
+
+        } else if (conn->file != NULL) {
+            if (cancel) {
+                tgd_filecall_cancel(conn->file);
+            } else {
+                tgd_filecall_shutdown(conn->file);
             }
         }
     }

@@ -70,7 +70,7 @@ front_signal(tgd_watch_t *watch, uint32_t events)
     }
 
     tgd_log(TGD_LOG_INFO, "stopping", "\"signal\":%u,\"running\":%u", info.ssi_signo,
-            front->queue.running);
+            front->queue.running + front->files.queue.running);
 
     if (front->stopping) {
         /* asked twice: no more waiting */
@@ -248,6 +248,7 @@ front_init(tgd_front_t *front, const tgd_conf_t *conf, int socket, int launcher,
     front->registry.data = front;
 
     tgd_queue_init(&front->queue, tgd_run_start, tgd_run_blocked);
+    tgd_files_init(&front->files, &front->loop, &front->registry);
 
     front->selftest.loop = &front->loop;
     front->selftest.registry = &front->registry;
@@ -273,7 +274,7 @@ tgd_front_run(const tgd_conf_t *conf, int socket, int launcher, const char *cana
     while (!front.loop.stopped) {
         tgd_loop_once(&front.loop);
 
-        if (front.stopping && front.queue.running == 0) {
+        if (front.stopping && front.queue.running == 0 && front.files.queue.running == 0) {
             break;
         }
     }
@@ -281,6 +282,8 @@ tgd_front_run(const tgd_conf_t *conf, int socket, int launcher, const char *cana
     while (front.conns != NULL) {
         tgd_conn_close(front.conns);
     }
+
+    tgd_files_free(&front.files);
 
     /* the launcher reads end of file and cleans up */
     tgd_registry_free(&front.registry);

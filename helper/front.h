@@ -7,6 +7,7 @@
 #define TGD_FRONT_H
 
 #include "conf.h"
+#include "files/call.h"
 #include "loop.h"
 #include "protocol.h"
 #include "queue.h"
@@ -27,6 +28,7 @@ struct tgd_front_s {
     tgd_loop_t         loop;
     tgd_registry_t     registry;
     tgd_queue_t        queue;
+    tgd_files_t        files;
     tgd_selftest_t     selftest;
     tgd_isolation_t    isolation;     /* of the last test that ended */
     tgd_isolation_t    testing;       /* filled by the one that runs */

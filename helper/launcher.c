@@ -14,6 +14,7 @@
 
 #include "boxes.h"
 #include "launcher.h"
+#include "workers.h"
 
 
 #define TGD_CGROUP_RECORD    "cgroups"
@@ -23,9 +24,11 @@ typedef struct {
     tgd_launcher_t  *conf;
     tgd_cgroup_t     cgroup;
     tgd_filter_t     filter;
+    tgd_filter_t     files_filter;
     char            *title;             /* memory of the command line */
     size_t           title_room;
     tgd_boxes_conf_t boxes;
+    tgd_workers_conf_t  workers;
 } tgd_host_t;
 
 static tgd_host_t  host;
@@ -146,8 +149,14 @@ host_serve(void)
         tgd_boxes_create(&message, fd);
         break;
 
+    case TGD_LAUNCH_FILES:
+        message.workspace[TGD_WORKSPACE_HEX] = '\0';
+        tgd_workers_start(&message, fd);
+        break;
+
     case TGD_LAUNCH_KILL:
         tgd_boxes_kill(message.id);
+        tgd_workers_kill(message.id);
         break;
 
     default:
@@ -219,7 +228,14 @@ host_boxes(tgd_launcher_t *launcher)
     host.boxes.workspaces = launcher->workspaces;
     host.boxes.set_title = set_title;
     host.boxes.tell = host_tell;
+    host.boxes.reaped = tgd_workers_reaped;
     tgd_boxes_init(&host.boxes);
+
+    host.workers.filter = &host.files_filter;
+    host.workers.slots = &launcher->slots;
+    host.workers.workspaces = launcher->workspaces;
+    host.workers.set_title = set_title;
+    tgd_workers_init(&host.workers);
 }
 
 
@@ -242,7 +258,9 @@ tgd_launcher_run(tgd_launcher_t *launcher)
     ready.cgroup_missing = host.cgroup.missing;
     ready.uid_separation = launcher->slots.count != 0;
 
-    if (tgd_filter_build(&host.filter) == -1) {
+    if (tgd_filter_build(&host.filter, TGD_FILTER_JOB) == -1
+        || tgd_filter_build(&host.files_filter, TGD_FILTER_FILES) == -1)
+    {
         ready.stage = TGD_STAGE_PRIVILEGES;
         ready.error = ENOSYS;
 

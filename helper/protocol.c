@@ -20,11 +20,22 @@ typedef struct {
 static bool parse_sandbox_status(json_t *arguments, tgd_call_t *call,
     tgd_error_t *error);
 static bool parse_run_command(json_t *arguments, tgd_call_t *call, tgd_error_t *error);
+static bool parse_files(json_t *arguments, tgd_call_t *call, tgd_error_t *error);
 
 /* in the order of tgd_tool_e */
 static const tgd_tool_def_t  tools[] = {
     { "sandbox_status", parse_sandbox_status },
     { "run_command", parse_run_command },
+    { "workspace_status", parse_files },
+    { "list_workspace_files", parse_files },
+    { "read_workspace_file", parse_files },
+    { "write_workspace_file", parse_files },
+    { "write_workspace_files", parse_files },
+    { "edit_workspace_file", parse_files },
+    { "multi_edit_workspace_file", parse_files },
+    { "lint_workspace_file", parse_files },
+    { "search_workspace_files", parse_files },
+    { "delete_workspace_file", parse_files },
 };
 
 static const char *const  call_fields[] = {
@@ -204,7 +215,8 @@ parse_tool(json_t *root, tgd_call_t *call, tgd_error_t *error)
 
     if (i == sizeof(tools) / sizeof(tools[0])) {
         return refuse(error, "unknown_tool", NULL,
-                      "no such tool; there are sandbox_status and run_command");
+                      "no such tool; there are sandbox_status, run_command and the tools"
+                      " of the workspace");
     }
 
     if (!json_is_object(arguments)) {
@@ -222,6 +234,17 @@ parse_sandbox_status(json_t *arguments, tgd_call_t *call, tgd_error_t *error)
     (void) call;
 
     return known_fields(arguments, no_fields, "invalid_argument", error);
+}
+
+
+/* the worker checks them, with what it finds in the workspace */
+static bool
+parse_files(json_t *arguments, tgd_call_t *call, tgd_error_t *error)
+{
+    (void) error;
+
+    call->arguments = arguments;
+    return true;
 }
 
 

@@ -19,7 +19,17 @@
 
 typedef enum {
     TGD_TOOL_SANDBOX_STATUS = 0,
-    TGD_TOOL_RUN_COMMAND
+    TGD_TOOL_RUN_COMMAND,
+    TGD_TOOL_WORKSPACE_STATUS,             /* from here on a worker's; see files/ */
+    TGD_TOOL_LIST_FILES,
+    TGD_TOOL_READ_FILE,
+    TGD_TOOL_WRITE_FILE,
+    TGD_TOOL_WRITE_FILES,
+    TGD_TOOL_EDIT_FILE,
+    TGD_TOOL_MULTI_EDIT_FILE,
+    TGD_TOOL_LINT_FILE,
+    TGD_TOOL_SEARCH_FILES,
+    TGD_TOOL_DELETE_FILE
 } tgd_tool_e;
 
 /* Strings point into root and live as long as the call. */
@@ -32,6 +42,9 @@ typedef struct {
     tg_str_t     session;
     tg_str_t     invocation_id;
     bool         stream;
+
+    /* file tools */
+    json_t      *arguments;               /* of root */
 
     /* run_command */
     tg_str_t     command;

@@ -1,5 +1,5 @@
 /*
- * The system-call filter of jobs: everything is allowed but a list of what reaches
+ * The system-call filter of jobs and file workers: everything is allowed but a list of what reaches
  * for other namespaces, kernel-wide state or rarely tested kernel code. Numbers
  * that this list could not know answer ENOSYS, so that programs fall back.
  */
@@ -75,7 +75,7 @@ static const int  absent[] = {
 
 
 static int
-deny_lists(scmp_filter_ctx ctx)
+deny_lists(scmp_filter_ctx ctx, tgd_filter_e kind)
 {
     size_t  i;
 
@@ -89,6 +89,9 @@ deny_lists(scmp_filter_ctx ctx)
     }
 
     for (i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
+        if (kind == TGD_FILTER_FILES && absent[i] == SCMP_SYS(openat2)) {
+            continue;
+        }
         if (seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0) != 0) {
             return -1;
         }
@@ -152,11 +155,15 @@ deny_modes(scmp_filter_ctx ctx)
 
 
 static int
-deny_sockets(scmp_filter_ctx ctx)
+deny_sockets(scmp_filter_ctx ctx, tgd_filter_e kind)
 {
     int           rc;
     unsigned      family;
     const uint32_t  refuse = SCMP_ACT_ERRNO(EAFNOSUPPORT);
+
+    if (kind == TGD_FILTER_FILES) {
+        return seccomp_rule_add(ctx, refuse, SCMP_SYS(socket), 0);
+    }
 
     /* only unix, IPv4 and IPv6 */
     rc = seccomp_rule_add(ctx, refuse, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, 0));
@@ -179,7 +186,7 @@ deny_sockets(scmp_filter_ctx ctx)
 
 
 static int
-deny_arguments(scmp_filter_ctx ctx)
+deny_arguments(scmp_filter_ctx ctx, tgd_filter_e kind)
 {
     int       rc;
     uint64_t  low32;
@@ -188,7 +195,7 @@ deny_arguments(scmp_filter_ctx ctx)
 
     rc = deny_bits(ctx, SCMP_SYS(clone), 0, TGD_CLONE_NEW);
     rc |= deny_modes(ctx);
-    rc |= deny_sockets(ctx);
+    rc |= deny_sockets(ctx, kind);
 
     /* typing into a terminal: the kernel looks at 32 bits of the request */
     rc |= seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
@@ -260,7 +267,7 @@ filter_export(scmp_filter_ctx ctx, tgd_filter_t *filter)
 
 
 int
-tgd_filter_build(tgd_filter_t *filter)
+tgd_filter_build(tgd_filter_t *filter, tgd_filter_e kind)
 {
     int              rc;
     scmp_filter_ctx  ctx;
@@ -277,8 +284,8 @@ tgd_filter_build(tgd_filter_t *filter)
     /* a balanced tree of numbers instead of a list; older libraries have it not */
     (void) seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 
-    rc |= deny_lists(ctx);
-    rc |= deny_arguments(ctx);
+    rc |= deny_lists(ctx, kind);
+    rc |= deny_arguments(ctx, kind);
 
     if (rc == 0) {
         rc = filter_export(ctx, filter);

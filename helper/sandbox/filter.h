@@ -1,5 +1,5 @@
 /*
- * The system-call filter of jobs, made once by libseccomp and kept as BPF.
+ * The system-call filters of jobs and of file workers, made once by libseccomp and kept as BPF.
  */
 
 #ifndef TGD_FILTER_H
@@ -16,8 +16,15 @@ typedef struct {
 } tgd_filter_t;
 
 
+/* Whom it is for. */
+typedef enum {
+    TGD_FILTER_JOB = 0,
+    TGD_FILTER_FILES           /* a file worker: openat2, but no socket of any kind */
+} tgd_filter_e;
+
+
 /* 0, or -1: filter->len is then 0. */
-int tgd_filter_build(tgd_filter_t *filter);
+int tgd_filter_build(tgd_filter_t *filter, tgd_filter_e kind);
 
 /* Puts the calling process under the filter for good. 0, or -1 with errno. */
 int tgd_filter_apply(const tgd_filter_t *filter);

@@ -147,6 +147,34 @@ launcher_send(tgd_registry_t *registry, const tgd_launch_t *message, int fd)
 }
 
 
+int
+tgd_registry_worker(tgd_registry_t *registry, const char *account, int fd, uint32_t *id)
+{
+    tgd_launch_t  message;
+
+    memset(&message, 0, sizeof(message));
+    message.op = TGD_LAUNCH_FILES;
+    message.id = ++registry->last_id;
+    memcpy(message.workspace, account, sizeof(message.workspace));
+    *id = message.id;
+
+    return launcher_send(registry, &message, fd);
+}
+
+
+void
+tgd_registry_kill(tgd_registry_t *registry, uint32_t id)
+{
+    tgd_launch_t  message;
+
+    memset(&message, 0, sizeof(message));
+    message.op = TGD_LAUNCH_KILL;
+    message.id = id;
+
+    (void) launcher_send(registry, &message, -1);
+}
+
+
 static void
 session_unlink(tgd_session_t *session)
 {

@@ -84,6 +84,12 @@ int tgd_registry_init(tgd_registry_t *registry, tgd_loop_t *loop,
 /* Ends all sessions and hangs up on the launcher. */
 void tgd_registry_free(tgd_registry_t *registry);
 
+/* Has a file worker made for an account: fd is its end of a socket and stays the caller's.
+ * id names it for tgd_registry_kill. 0, or -1 with errno. */
+int tgd_registry_worker(tgd_registry_t *registry, const char *account, int fd,
+    uint32_t *id);
+void tgd_registry_kill(tgd_registry_t *registry, uint32_t id);
+
 /* The key of a session. */
 void tgd_session_key(tg_str_t project, tg_str_t account, tg_str_t session,
     char key[TGD_KEY_HEX + 1]);

@@ -45,7 +45,8 @@ typedef enum {
 typedef enum {
     TGD_LAUNCH_READY = 1,      /* launcher: what it can do (limits, separation) */
     TGD_LAUNCH_CREATE,         /* front: with the supervisor's socket */
-    TGD_LAUNCH_KILL,           /* front */
+    TGD_LAUNCH_FILES,          /* front: a file worker, with its socket */
+    TGD_LAUNCH_KILL,           /* front: a sandbox or a file worker */
     TGD_LAUNCH_FAILED,         /* launcher: stage and error */
     TGD_LAUNCH_CREATED,        /* launcher: pid */
     TGD_LAUNCH_EXITED          /* launcher: the sandbox is gone, all of it */

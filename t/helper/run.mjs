@@ -12,6 +12,7 @@ import { resourceCases } from './cases-resource.mjs';
 import { lifeCases } from './cases-life.mjs';
 import { escapeCases } from './cases-escape.mjs';
 import { leakCases } from './cases-leak.mjs';
+import { filesCases } from './cases-files.mjs';
 import { recoveryCases } from './cases-recovery.mjs';
 
 const args = process.argv.slice(2);
@@ -79,7 +80,7 @@ for (const mode of modes) {
     const reason = noNamespaces(mode)
         ?? (ASAN && mode === 'user' ? 'the address sanitizer does not fit the rlimits' : undefined);
     if (reason) blocked.set(mode, reason);
-    for (const list of [protocolCases, resourceCases, lifeCases, escapeCases, leakCases]) {
+    for (const list of [protocolCases, resourceCases, lifeCases, escapeCases, leakCases, filesCases]) {
         register(mode, list(mode));
     }
     register(mode, recoveryCases(mode), { own: true });

@@ -1,6 +1,6 @@
 /*
  * The helper's pure parts: fair queue, output capture, calls, configuration, names
- * of workspaces, control group tables of other machines, timers. The sources are
+ * of workspaces, what sessions know of files, control group tables of other machines, timers. The sources are
  * taken in whole, since no library holds them.
  */
 
@@ -21,6 +21,7 @@
 #include "../../helper/conf.c"
 #include "../../helper/workspace.c"
 #include "../../helper/loop.c"
+#include "../../helper/files/state.c"
 #include "../../helper/sandbox/cgroup_find.c"
 #include "../../helper/sandbox/cgroup.c"
 
@@ -581,6 +582,70 @@ test_timers(void **state)
 }
 
 
+/* --- what sessions know of files --- */
+
+static const char  session_a[] =
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+static const char  session_b[] =
+    "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+
+static bool
+told(tgd_states_t *states, const char *session, const char *path, const char *hash)
+{
+    bool      taken;
+    tg_buf_t  text;
+
+    tg_buf_init(&text, 1 << 16);
+    tgd_state_put(&text, path, hash);
+    taken = tgd_states_take(states, session, tg_buf_get(&text));
+    tg_buf_free(&text);
+    return taken;
+}
+
+
+static void
+test_states(void **state)
+{
+    char                 hash[TGD_HASH_HEX + 1], path[32];
+    size_t               i;
+    static tgd_states_t  states;
+
+    (void) state;
+    tg_json_sha256_hex(tg_str("x"), hash);
+
+    assert_string_equal(tgd_states_get(&states, session_a, "f"), "");
+    assert_true(told(&states, session_a, "f", hash));
+    assert_string_equal(tgd_states_get(&states, session_a, "f"), hash);
+    assert_string_equal(tgd_states_get(&states, session_b, "f"), "");
+    assert_string_equal(tgd_states_get(&states, session_a, "g"), "");
+
+    assert_true(told(&states, session_a, "f", NULL));
+    assert_string_equal(tgd_states_get(&states, session_a, "f"), "");
+    assert_int_equal(states.count, 0);
+
+    /* not well formed: no hash, no end */
+    assert_false(told(&states, session_a, "f", "0123"));
+    assert_false(tgd_states_take(&states, session_a, tg_str("short")));
+    assert_false(tgd_states_take(&states, session_a, (tg_str_t) { TGD_HASH_HEX, hash }));
+
+    /* the one that was told first is forgotten first, unless it was told again */
+    for (i = 0; i < TGD_STATES_MAX; i++) {
+        (void) snprintf(path, sizeof(path), "f%zu", i);
+        assert_true(told(&states, session_a, path, hash));
+    }
+    assert_true(told(&states, session_a, "f0", hash));
+    assert_true(told(&states, session_a, "new", hash));
+    assert_int_equal(states.count, TGD_STATES_MAX);
+    assert_string_equal(tgd_states_get(&states, session_a, "f0"), hash);
+    assert_string_equal(tgd_states_get(&states, session_a, "f1"), "");
+    assert_string_equal(tgd_states_get(&states, session_a, "new"), hash);
+
+    tgd_states_free(&states);
+    assert_int_equal(states.count, 0);
+}
+
+
 int
 main(void)
 {
@@ -596,6 +661,7 @@ main(void)
         cmocka_unit_test(test_conf_keys),
         cmocka_unit_test(test_cgroup_tables),
         cmocka_unit_test(test_cgroup_limits),
+        cmocka_unit_test(test_states),
         cmocka_unit_test(test_timers),
     };
 

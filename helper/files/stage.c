@@ -1,0 +1,281 @@
+/*
+ * Writing into a workspace: new content goes to a temporary file in the same directory,
+ * to the disk, and then into its place in one step. Whoever reads meanwhile finds the
+ * old content or the new, and so does everybody after a crash.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "files/stage.h"
+#include "files/tree.h"
+
+
+#define TGD_TEMP_HEAD   ".toolgate-"
+#define TGD_TEMP_TAIL   ".tmp"
+#define TGD_TEMP_TRIES  8
+
+
+bool
+tgd_stage_is_temp(const char *name)
+{
+    size_t  n;
+
+    n = strlen(name);
+    return strncmp(name, TGD_TEMP_HEAD, sizeof(TGD_TEMP_HEAD) - 1) == 0
+           && n > sizeof(TGD_TEMP_HEAD) + sizeof(TGD_TEMP_TAIL) - 2
+           && strcmp(name + n - (sizeof(TGD_TEMP_TAIL) - 1), TGD_TEMP_TAIL) == 0;
+}
+
+
+int
+tgd_tree_parent(const tgd_tree_t *tree, const char *path, bool make, const char **name)
+{
+    int     dir, error;
+    char    part[TG_FILE_PATH_MAX + 1];
+    size_t  i;
+
+    *name = strrchr(path, '/');
+    *name = *name == NULL ? path : *name + 1;
+
+    dir = tgd_tree_open(tree, ".", O_RDONLY|O_DIRECTORY);
+
+    for (i = 0; dir != -1 && path + i != *name; i++) {
+        if (path[i] != '/') {
+            continue;
+        }
+
+        memcpy(part, path, i);
+        part[i] = '\0';
+        error = 0;
+
+        (void) close(dir);
+        dir = tgd_tree_open(tree, part, O_RDONLY|O_DIRECTORY);
+
+        if (dir == -1 && errno == ENOENT && make) {
+            /* the parent is there: it was opened the round before */
+            const char  *last;
+
+            dir = tgd_tree_parent(tree, part, false, &last);
+            if (dir != -1 && mkdirat(dir, last, 0755) == -1 && errno != EEXIST) {
+                error = errno;
+            }
+            if (dir != -1) {
+                (void) close(dir);
+            }
+            errno = error;
+            dir = error == 0 ? tgd_tree_open(tree, part, O_RDONLY|O_DIRECTORY) : -1;
+        }
+    }
+
+    return dir;
+}
+
+
+/* what a worker that was killed has left */
+static void
+sweep(int dir)
+{
+    int             copy;
+    DIR            *list;
+    time_t          now;
+    struct stat     st;
+    struct dirent  *entry;
+
+    copy = openat(dir, ".", O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+    list = copy == -1 ? NULL : fdopendir(copy);
+    if (list == NULL) {
+        if (copy != -1) {
+            (void) close(copy);
+        }
+        return;
+    }
+
+    now = time(NULL);
+
+    while ((entry = readdir(list)) != NULL) {
+        if (tgd_stage_is_temp(entry->d_name)
+            && fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0
+            && now - st.st_mtim.tv_sec > TGD_TEMP_STALE_S)
+        {
+            (void) unlinkat(dir, entry->d_name, 0);
+        }
+    }
+
+    (void) closedir(list);
+}
+
+
+/* a new file with a name of its own */
+static int
+temp_open(tgd_staged_t *staged)
+{
+    int       i, fd;
+    uint64_t  number;
+
+    for (i = 0, fd = -1; i < TGD_TEMP_TRIES; i++) {
+        if (getrandom(&number, sizeof(number), 0) != (ssize_t) sizeof(number)) {
+            break;
+        }
+        (void) snprintf(staged->temp, sizeof(staged->temp),
+                        TGD_TEMP_HEAD "%016llx" TGD_TEMP_TAIL,
+                        (unsigned long long) number);
+
+        fd = openat(staged->dir, staged->temp, O_WRONLY|O_CREAT|O_EXCL|O_NOFOLLOW
+                                               |O_CLOEXEC, 0600);
+        if (fd != -1 || errno != EEXIST) {
+            break;
+        }
+    }
+
+    return fd;
+}
+
+
+static int
+temp_fill(int fd, tg_str_t content, mode_t mode)
+{
+    size_t   at;
+    ssize_t  n;
+
+    for (at = 0; at < content.len; at += (size_t) n) {
+        n = write(fd, content.data + at, content.len - at);
+        if (n == -1) {
+            if (errno != EINTR) {
+                return -1;
+            }
+            n = 0;
+        }
+    }
+
+    return fchmod(fd, mode & 0777) == -1 ? -1 : fsync(fd);
+}
+
+
+bool
+tgd_tree_stage(const tgd_tree_t *tree, const char *path, tg_str_t content, mode_t mode,
+    tgd_staged_t *staged, tgd_error_t *error)
+{
+    int          fd, code;
+    const char  *name;
+    struct stat  st;
+
+    memset(staged, 0, sizeof(*staged));
+
+    staged->dir = tgd_tree_parent(tree, path, true, &name);
+    if (staged->dir == -1) {
+        return tgd_tree_error(error, errno, path);
+    }
+
+    (void) snprintf(staged->name, sizeof(staged->name), "%s", name);
+    sweep(staged->dir);
+
+    fd = temp_open(staged);
+    if (fd == -1) {
+        code = errno;
+        (void) close(staged->dir);
+        staged->dir = -1;
+        return tgd_tree_error(error, code, path);
+    }
+
+    code = temp_fill(fd, content, mode) == -1 || fstat(fd, &st) == -1 ? errno : 0;
+    (void) close(fd);
+
+    if (code != 0) {
+        tgd_tree_settle(staged, true);
+        return tgd_tree_error(error, code, path);
+    }
+
+    staged->mtime_ns = (int64_t) st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    return true;
+}
+
+
+/* what may be replaced: nothing, or a regular file */
+static int
+place_check(const tgd_staged_t *staged, bool overwrite, bool *there)
+{
+    struct stat  st;
+
+    *there = fstatat(staged->dir, staged->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+
+    if (!*there) {
+        return errno == ENOENT ? 0 : errno;
+    }
+
+    if (S_ISLNK(st.st_mode)) {
+        return ELOOP;
+    }
+
+    if (!S_ISREG(st.st_mode)) {
+        return EISDIR;
+    }
+
+    return overwrite ? 0 : EEXIST;
+}
+
+
+bool
+tgd_tree_place(tgd_staged_t *staged, const char *path, bool overwrite, bool keep,
+    tgd_error_t *error)
+{
+    int       code;
+    bool      there;
+    unsigned  flags;
+
+    code = place_check(staged, overwrite, &there);
+
+    if (code == 0) {
+        flags = 0;
+        if (!there && (!overwrite || keep)) {
+            flags = RENAME_NOREPLACE;
+
+        } else if (keep) {
+            flags = RENAME_EXCHANGE;
+        }
+
+        if (renameat2(staged->dir, staged->temp, staged->dir, staged->name, flags) == -1) {
+            code = errno;
+
+        } else {
+            staged->placed = true;
+            staged->exchanged = flags == RENAME_EXCHANGE;
+            /* a name that is not on the disk yet is the loss of a power cut only */
+            (void) fsync(staged->dir);
+        }
+    }
+
+    return code == 0 ? true : tgd_tree_error(error, code, path);
+}
+
+
+void
+tgd_tree_settle(tgd_staged_t *staged, bool undo)
+{
+    if (staged->dir == -1) {
+        return;
+    }
+
+    if (!staged->placed) {
+        (void) unlinkat(staged->dir, staged->temp, 0);
+
+    } else if (undo && staged->exchanged) {
+        (void) renameat2(staged->dir, staged->temp, staged->dir, staged->name,
+                         RENAME_EXCHANGE);
+        (void) unlinkat(staged->dir, staged->temp, 0);
+
+    } else if (undo) {
+        (void) unlinkat(staged->dir, staged->name, 0);
+
+    } else if (staged->exchanged) {
+        (void) unlinkat(staged->dir, staged->temp, 0);
+    }
+
+    (void) close(staged->dir);
+    staged->dir = -1;
+}

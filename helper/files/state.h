@@ -1,0 +1,44 @@
+/*
+ * What a session knows of the files of its workspace: the hash of each as it was read
+ * or written last. Kept by the front; workers are told the one that they need and tell
+ * what changed. The sessions of an account share the files but not this.
+ */
+
+#ifndef TGD_STATE_H
+#define TGD_STATE_H
+
+#include "files/tree.h"
+#include "sandbox/registry.h"
+
+
+#define TGD_STATES_MAX  16384       /* files of all sessions; the oldest are forgotten */
+
+typedef struct tgd_state_s  tgd_state_t;
+
+struct tgd_state_s {
+    tgd_state_t   *next;             /* of the same bucket */
+    tgd_state_t   *older, *newer;
+    char           key[TGD_HASH_HEX + 1];    /* of session and path */
+    char           hash[TGD_HASH_HEX + 1];
+};
+
+/* Zeroed memory is an empty one. */
+typedef struct {
+    tgd_state_t  *buckets[4096];
+    tgd_state_t  *oldest, *newest;
+    size_t        count;
+} tgd_states_t;
+
+
+/* The hash that a session has of a file, or "". */
+const char *tgd_states_get(tgd_states_t *states, const char *session, const char *path);
+
+/* Takes over what a worker told. False when it is not well formed. */
+bool tgd_states_take(tgd_states_t *states, const char *session, tg_str_t told);
+
+void tgd_states_free(tgd_states_t *states);
+
+/* The worker's side: appends one file. hash NULL: it is not known any more. */
+void tgd_state_put(tg_buf_t *told, const char *path, const char *hash);
+
+#endif /* TGD_STATE_H */

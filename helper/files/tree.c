@@ -1,0 +1,364 @@
+/*
+ * Reading and walking a workspace; see tree.h. Writing is in stage.c.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "files/stage.h"
+#include "files/tree.h"
+
+
+#define TGD_OPEN_TRIES     16        /* the kernel asks to try again after a rename */
+#define TGD_PATH_SHOWN     160       /* bytes of a path in a message */
+#define TGD_TREE_RESOLVE  \
+    (RESOLVE_BENEATH|RESOLVE_NO_SYMLINKS|RESOLVE_NO_MAGICLINKS|RESOLVE_NO_XDEV)
+
+typedef struct {
+    const tgd_tree_t   *tree;
+    bool                deep;
+    const char         *skip;
+    tgd_tree_visit_pt   visit;
+    void               *data;
+    size_t              seen;
+    char                path[TG_FILE_PATH_MAX + 1];
+} tgd_walk_t;
+
+typedef struct {
+    int64_t  bytes;
+    size_t   files;
+} tgd_usage_t;
+
+
+static int
+open_beneath(int dir, const char *path, int flags)
+{
+    int              i, fd;
+    struct open_how  how;
+
+    memset(&how, 0, sizeof(how));
+    how.flags = (uint64_t) (uint32_t) (flags | O_CLOEXEC);
+    how.resolve = TGD_TREE_RESOLVE;
+
+    for (i = 0; i < TGD_OPEN_TRIES; i++) {
+        fd = (int) syscall(SYS_openat2, dir, path, &how, sizeof(how));
+        if (fd != -1 || (errno != EAGAIN && errno != EINTR)) {
+            return fd;
+        }
+    }
+
+    return -1;
+}
+
+
+int
+tgd_tree_open(const tgd_tree_t *tree, const char *path, int flags)
+{
+    return open_beneath(tree->root, path, flags);
+}
+
+
+bool
+tgd_tree_error(tgd_error_t *error, int code, const char *path)
+{
+    int          n;
+    size_t       shown;
+    const char  *type, *text;
+
+    switch (code) {
+
+    case ENOENT:
+    case ENOTDIR:
+        type = "path_not_found";
+        text = "workspace path not found";
+        break;
+
+    case ELOOP:
+        type = "symlink_not_allowed";
+        text = "symbolic links are not followed";
+        break;
+
+    case EXDEV:
+        type = "path_outside_workspace";
+        text = "workspace path must stay inside the workspace root";
+        break;
+
+    case EEXIST:
+        type = "file_exists";
+        text = "workspace file already exists";
+        break;
+
+    case EISDIR:
+    case ENXIO:
+        type = "not_a_regular_file";
+        text = "not a regular file";
+        break;
+
+    case ENAMETOOLONG:
+        type = "invalid_path";
+        text = "the path is too long";
+        break;
+
+    case ENOSPC:
+    case EDQUOT:
+        type = "quota_exceeded";
+        text = "there is no room for it";
+        break;
+
+    case EFBIG:
+        type = "file_too_large";
+        text = "the file would be too large";
+        break;
+
+    case EACCES:
+    case EPERM:
+        type = "access_denied";
+        text = "the file's mode or the system refuses it";
+        break;
+
+    default:
+        type = "io_failed";
+        text = "the file could not be worked on";
+        break;
+    }
+
+    /* not in the middle of a character */
+    shown = strlen(path);
+    if (shown > TGD_PATH_SHOWN) {
+        shown = TGD_PATH_SHOWN;
+        while (shown > 0 && ((uint8_t) path[shown] & 0xc0) == 0x80) {
+            shown--;
+        }
+    }
+
+    n = (int) shown;
+    tgd_error_set(error, type, NULL, "%s: %.*s", text, n, path);
+    return false;
+}
+
+
+static bool
+read_all(int fd, size_t max, tgd_file_t *file)
+{
+    ssize_t  n;
+
+    /* one byte more than allowed tells a file that grew from one that did not */
+    file->data = malloc(max + 1);
+    if (file->data == NULL) {
+        return false;
+    }
+
+    for (file->len = 0; file->len <= max; file->len += (size_t) n) {
+        n = read(fd, file->data + file->len, max + 1 - file->len);
+        if (n == -1 && errno == EINTR) {
+            n = 0;
+            continue;
+        }
+        if (n == -1) {
+            return false;
+        }
+        if (n == 0) {
+            break;
+        }
+    }
+
+    return true;
+}
+
+
+bool
+tgd_tree_read(const tgd_tree_t *tree, const char *path, size_t max, tgd_file_t *file,
+    tgd_error_t *error)
+{
+    int          fd, code;
+    bool         done;
+    struct stat  st;
+
+    memset(file, 0, sizeof(*file));
+
+    /* a FIFO or a device must not hold us up */
+    fd = tgd_tree_open(tree, path, O_RDONLY|O_NONBLOCK|O_NOCTTY);
+    if (fd == -1 || fstat(fd, &st) == -1) {
+        code = errno;
+        if (fd != -1) {
+            (void) close(fd);
+        }
+        return tgd_tree_error(error, code, path);
+    }
+
+    if (!S_ISREG(st.st_mode)) {
+        (void) close(fd);
+        return tgd_tree_error(error, EISDIR, path);
+    }
+
+    file->mode = st.st_mode & 0777;
+    file->mtime_ns = (int64_t) st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+
+    done = st.st_size <= (off_t) max && read_all(fd, max, file);
+    code = errno;
+    (void) close(fd);
+
+    if (st.st_size > (off_t) max || (done && file->len > max)) {
+        tgd_file_free(file);
+        tgd_error_set(error, "file_too_large", NULL, "file is larger than %zu MiB",
+                      max >> 20);
+        return false;
+    }
+
+    if (!done) {
+        tgd_file_free(file);
+        return tgd_tree_error(error, code, path);
+    }
+
+    tg_json_sha256_hex((tg_str_t) { file->len, file->data }, file->hash);
+    return true;
+}
+
+
+void
+tgd_file_free(tgd_file_t *file)
+{
+    free(file->data);
+    file->data = NULL;
+    file->len = 0;
+}
+
+
+/* one directory; len is the length of its path in walk->path, 0 for the workspace */
+static tgd_walk_e
+walk_directory(tgd_walk_t *walk, int fd, size_t len, size_t depth)
+{
+    int             child;
+    DIR            *list;
+    size_t          n;
+    tgd_walk_e      rc;
+    struct stat     st;
+    struct dirent  *entry;
+
+    list = fdopendir(fd);
+    if (list == NULL) {
+        (void) close(fd);
+        return TGD_WALK_FAILED;
+    }
+
+    rc = TGD_WALK_WHOLE;
+
+    while (rc == TGD_WALK_WHOLE && (entry = readdir(list)) != NULL) {
+        n = strlen(entry->d_name);
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0
+            || tgd_stage_is_temp(entry->d_name)
+            || fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == -1)
+        {
+            continue;
+        }
+
+        if (walk->seen++ >= TGD_TREE_ENTRIES_MAX || len + n + 1 > TG_FILE_PATH_MAX
+            || tgd_monotonic_ms() > walk->tree->deadline)
+        {
+            rc = TGD_WALK_CUT;
+            break;
+        }
+
+        if (len != 0) {
+            walk->path[len] = '/';
+        }
+        memcpy(walk->path + len + (len != 0), entry->d_name, n + 1);
+        n += len + (len != 0);
+
+        if (!walk->visit(walk->data, walk->path, &st)) {
+            rc = TGD_WALK_CUT;
+            break;
+        }
+
+        if (!walk->deep || !S_ISDIR(st.st_mode)
+            || (walk->skip != NULL && strcmp(entry->d_name, walk->skip) == 0))
+        {
+            continue;
+        }
+
+        if (depth == TGD_TREE_DEPTH_MAX) {
+            rc = TGD_WALK_CUT;
+            break;
+        }
+
+        /* one that went away, or that its owner has closed, is left out */
+        child = open_beneath(dirfd(list), entry->d_name, O_RDONLY|O_DIRECTORY);
+        if (child != -1) {
+            rc = walk_directory(walk, child, n, depth + 1);
+        }
+    }
+
+    (void) closedir(list);
+    return rc;
+}
+
+
+tgd_walk_e
+tgd_tree_walk(const tgd_tree_t *tree, const char *path, bool deep, const char *skip,
+    tgd_tree_visit_pt visit, void *data)
+{
+    int                fd;
+    size_t             len;
+    static tgd_walk_t  walk;
+
+    fd = tgd_tree_open(tree, path, O_RDONLY|O_DIRECTORY);
+    if (fd == -1) {
+        return TGD_WALK_FAILED;
+    }
+
+    memset(&walk, 0, sizeof(walk));
+    walk.tree = tree;
+    walk.deep = deep;
+    walk.skip = skip;
+    walk.visit = visit;
+    walk.data = data;
+
+    len = strcmp(path, ".") == 0 ? 0 : strlen(path);
+    memcpy(walk.path, path, len);
+
+    return walk_directory(&walk, fd, len, 0);
+}
+
+
+static bool
+usage_visit(void *data, const char *path, const struct stat *st)
+{
+    tgd_usage_t  *usage;
+
+    (void) path;
+    usage = data;
+    usage->files++;
+    usage->bytes += S_ISREG(st->st_mode) ? (int64_t) st->st_blocks * 512 : 0;
+
+    return usage->files <= TGD_WORKSPACE_FILES;
+}
+
+
+bool
+tgd_tree_room(const tgd_tree_t *tree, int64_t bytes, size_t files, tgd_error_t *error)
+{
+    tgd_walk_e   rc;
+    tgd_usage_t  usage = { 0, 0 };
+
+    rc = tgd_tree_walk(tree, ".", true, NULL, usage_visit, &usage);
+    if (rc == TGD_WALK_FAILED) {
+        return tgd_tree_error(error, errno, ".");
+    }
+
+    /* what could not be counted to the end counts as full */
+    if (rc == TGD_WALK_CUT || usage.files + files > TGD_WORKSPACE_FILES
+        || usage.bytes + bytes > (int64_t) TGD_WORKSPACE_MIB << 20)
+    {
+        tgd_error_set(error, "quota_exceeded", NULL,
+                      "the workspace would be over %d MiB or %d files; delete something",
+                      TGD_WORKSPACE_MIB, TGD_WORKSPACE_FILES);
+        return false;
+    }
+
+    return true;
+}

@@ -1,0 +1,32 @@
+/*
+ * What goes over the socket of a file worker: one request with the arguments as JSON
+ * behind it, one answer with its JSON and the session's new states behind it.
+ */
+
+#ifndef TGD_FILES_WIRE_H
+#define TGD_FILES_WIRE_H
+
+#include "files/work.h"
+
+
+/* One worker's bounds. The front waits a little longer than it may take. */
+#define TGD_FILES_WORK_MS     10000       /* walks and searches end by themselves */
+#define TGD_FILES_TIME_S      20          /* then it is killed */
+#define TGD_FILES_WAIT_MS     25000
+#define TGD_FILES_CPU_S       15
+#define TGD_FILES_MEMORY_MIB  512         /* address space */
+#define TGD_FILES_NOFILE      128
+#define TGD_FILES_FILE_MIB    4           /* one file that it writes */
+
+typedef struct {
+    uint32_t  tool;                       /* tgd_tool_e */
+    uint32_t  len;
+    char      known[TGD_HASH_HEX + 1];
+} tgd_file_request_t;
+
+typedef struct {
+    uint32_t  len;
+    uint32_t  states_len;
+} tgd_file_answer_t;
+
+#endif /* TGD_FILES_WIRE_H */
