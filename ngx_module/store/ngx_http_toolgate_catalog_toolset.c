@@ -4,6 +4,7 @@
  */
 
 #include "ngx_http_toolgate_catalog.h"
+#include "ngx_http_toolgate_helper_table.h"
 
 #include "tg_tool_name.h"
 
@@ -33,17 +34,24 @@ static const char *const  ngx_http_toolgate_include_words[] = {
     "tool_dispatcher", "agentengine_tool_dispatcher", "tool_search", NULL
 };
 
-/* Which groups hold which of the helper's tools. */
-static const struct {
-    const char  *word;
-    const char  *tool;
-} ngx_http_toolgate_include_groups[] = {
-    { "sandbox", "run_command" },
-    { "sandbox", "sandbox_status" },
-    { "focused", "sandbox_status" },
-    { "core", "sandbox_status" },
-    { NULL, NULL }
-};
+static ngx_uint_t
+ngx_http_toolgate_agent_grouped(const char *groups, const char *token)
+{
+    size_t  n, len;
+
+    len = strlen(token);
+
+    for (n = strcspn(groups, " "); n; n = strcspn(groups, " ")) {
+        if (n == len && strncasecmp(groups, token, n) == 0) {
+            return 1;
+        }
+
+        groups += n;
+        groups += strspn(groups, " ");
+    }
+
+    return 0;
+}
 
 
 ngx_int_t
@@ -220,16 +228,11 @@ ngx_http_toolgate_agent_include(ngx_http_toolgate_catalog_t *cat,
     tool = cat->objects->helper_tools.elts;
 
     for (i = 0; i < cat->objects->helper_tools.nelts; i++) {
-        wanted = (strcasecmp(token, (char *) tool[i].name.data) == 0);
+        /* the tools are in the order of the table */
 
-        for (j = 0; ngx_http_toolgate_include_groups[j].word; j++) {
-            if (strcasecmp(token, ngx_http_toolgate_include_groups[j].word) == 0
-                && ngx_strcmp(tool[i].name.data,
-                              ngx_http_toolgate_include_groups[j].tool) == 0)
-            {
-                wanted = 1;
-            }
-        }
+        wanted = (strcasecmp(token, (char *) tool[i].name.data) == 0)
+                 || ngx_http_toolgate_agent_grouped(
+                        ngx_http_toolgate_helper_table[i].groups, token);
 
         grant = agent->grants.elts;
 

@@ -4,45 +4,13 @@
  */
 
 #include "ngx_http_toolgate_catalog.h"
+#include "ngx_http_toolgate_helper_table.h"
 
 #include <openssl/crypto.h>
 
 
 static void ngx_http_toolgate_helper_tools_cleanup(void *data);
 static void ngx_http_toolgate_agent_unhold(void *data);
-
-
-static const struct {
-    const char  *name;
-    const char  *description;
-    const char  *parameters;
-    tg_effect_e  effect;
-} ngx_http_toolgate_helper_table[] = {
-
-    { "run_command",
-      "Runs a shell command in this conversation's isolated sandbox (a process "
-      "sandbox without network) and returns its output and exit code. Files under "
-      "/workspace stay between commands.",
-      "{\"type\":\"object\",\"properties\":{"
-      "\"command\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":32768,"
-      "\"description\":\"The command, run by bash\"},"
-      "\"cwd\":{\"type\":\"string\",\"maxLength\":4096,"
-      "\"description\":\"Working directory, default /workspace\"},"
-      "\"timeout\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":600,"
-      "\"description\":\"Seconds, default 60\"},"
-      "\"env\":{\"type\":\"object\",\"maxProperties\":64,"
-      "\"additionalProperties\":{\"type\":\"string\",\"maxLength\":4096},"
-      "\"description\":\"Extra environment variables\"}},"
-      "\"required\":[\"command\"],\"additionalProperties\":false}",
-      TG_EFFECT_ACTION },
-
-    { "sandbox_status",
-      "Reports what the sandbox is and where its boundary lies. Runs nothing.",
-      "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}",
-      TG_EFFECT_READ },
-
-    { NULL, NULL, NULL, TG_EFFECT_READ }
-};
 
 
 ngx_int_t
@@ -63,7 +31,7 @@ ngx_http_toolgate_helper_tools(ngx_conf_t *cf,
     cln->handler = ngx_http_toolgate_helper_tools_cleanup;
     cln->data = &objects->helper_tools;
 
-    if (ngx_array_init(&objects->helper_tools, cf->pool, 2,
+    if (ngx_array_init(&objects->helper_tools, cf->pool, 16,
                        sizeof(ngx_http_toolgate_tool_t))
         != NGX_OK)
     {
