@@ -190,6 +190,20 @@ tgd_out_path(tg_buf_t *out, const char *member, const char *path)
 
 
 void
+tgd_out_given(tgd_work_t *work, const char *member)
+{
+    tg_str_t  given;
+
+    if (!tgd_arg_string(work, "path", false, &given) || given.data == NULL) {
+        given = tg_str(".");
+    }
+
+    (void) tg_buf_printf(&work->out, "\"%s\":", member);
+    (void) tg_buf_json_string(&work->out, given);
+}
+
+
+void
 tgd_out_absolute(tg_buf_t *out, const char *path)
 {
     char  absolute[TG_FILE_PATH_MAX + 16];

@@ -196,15 +196,15 @@ list_one(tgd_work_t *work, const char *path, tgd_listing_t *list)
 
 
 static void
-list_answer(tgd_work_t *work, tgd_listing_t *list, const char *path, bool recursive,
-    size_t max, bool cut)
+list_answer(tgd_work_t *work, const tgd_listing_t *list, bool recursive, size_t max,
+    bool cut)
 {
     size_t              i;
     tg_str_t            name;
     const tgd_entry_t  *entry;
 
     (void) tg_buf_cstr(&work->out, "{\"ok\":true,");
-    tgd_out_path(&work->out, "path", path);
+    tgd_out_given(work, "path");
     (void) tg_buf_printf(&work->out, ",\"recursive\":%s,\"entries\":[",
                          recursive ? "true" : "false");
 
@@ -286,7 +286,7 @@ tgd_files_list(tgd_work_t *work)
                   tg_str_eq(sort, tg_str("mtime")) ? by_mtime
                   : tg_str_eq(sort, tg_str("size")) ? by_size : by_name);
         }
-        list_answer(work, &list, path, recursive, (size_t) max, cut);
+        list_answer(work, &list, recursive, (size_t) max, cut);
     }
 
     list_free(&list);

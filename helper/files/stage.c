@@ -83,6 +83,7 @@ sweep(int dir)
 {
     int             copy;
     DIR            *list;
+    size_t          seen;
     time_t          now;
     struct stat     st;
     struct dirent  *entry;
@@ -97,8 +98,9 @@ sweep(int dir)
     }
 
     now = time(NULL);
+    seen = 0;
 
-    while ((entry = readdir(list)) != NULL) {
+    while (seen++ < TGD_TREE_ENTRIES_MAX && (entry = readdir(list)) != NULL) {
         if (tgd_stage_is_temp(entry->d_name)
             && fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0
             && now - st.st_mtim.tv_sec > TGD_TEMP_STALE_S)

@@ -49,6 +49,7 @@ void tgd_work_knows(tgd_work_t *work, const char *path, const char *hash);
 /* args.c: pieces of an answer. A text is cut to what may be shown and followed by
  * "truncated", "original_chars" and "preview_chars". */
 void tgd_out_path(tg_buf_t *out, const char *member, const char *path);
+void tgd_out_given(tgd_work_t *work, const char *member);   /* the path of the call */
 void tgd_out_absolute(tg_buf_t *out, const char *path);
 void tgd_out_text(tg_buf_t *out, const char *member, tg_str_t text, size_t max_chars,
     size_t preview_chars);

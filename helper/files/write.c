@@ -373,7 +373,7 @@ tgd_files_delete(tgd_work_t *work)
 
     tgd_work_knows(work, path, NULL);
     (void) tg_buf_cstr(&work->out, "{\"ok\":true,");
-    tgd_out_path(&work->out, "deleted", path);
+    tgd_out_given(work, "deleted");
     (void) tg_buf_char(&work->out, '}');
     return true;
 }

@@ -424,6 +424,14 @@ ngx_http_toolgate_call_done(ngx_http_toolgate_call_t *call)
         return;
     }
 
+    /* what the helper looks at changes under a run: looking again is no repetition */
+
+    if (call->tool->kind == NGX_HTTP_TOOLGATE_TOOL_HELPER
+        && call->tool->effect == TG_EFFECT_READ)
+    {
+        return;
+    }
+
     done = ngx_array_push(&run->done_calls);
 
     if (done) {

@@ -9,6 +9,15 @@
 #define NGX_HTTP_TOOLGATE_HELPER_DEFAULT_S  60
 #define NGX_HTTP_TOOLGATE_HELPER_GRACE_MS   5000    /* over the tool's own limit */
 
+/* of a record: labels and ids of a call stand beside its arguments */
+#define NGX_HTTP_TOOLGATE_HELPER_ENVELOPE  4096
+#define NGX_HTTP_TOOLGATE_HELPER_ARGUMENTS                                    \
+    (TG_FRAME_MAX - NGX_HTTP_TOOLGATE_HELPER_ENVELOPE)
+
+#define NGX_HTTP_TOOLGATE_HELPER_LONG                                         \
+    "The arguments are too long: 252 KiB as JSON are allowed in one call. "   \
+    "Nothing was done; do it in smaller parts."
+
 /* the usual words say that nothing was done, which is not known then */
 #define NGX_HTTP_TOOLGATE_HELPER_LOST                                         \
     "The place where this tool works was lost while it was at it: what the "  \
@@ -53,13 +62,14 @@ ngx_http_toolgate_helper_tool_start(ngx_http_toolgate_job_t *job)
 
     job->state = hj;
 
-    tg_buf_init(&text, TG_FRAME_MAX);
+    tg_buf_init(&text, NGX_HTTP_TOOLGATE_HELPER_ARGUMENTS);
 
     if (tg_json_dump(job->arguments, &text) != TG_OK) {
         tg_buf_free(&text);
         job->code = "invalid_arguments";
 
-        return tg_policy_envelope(job->code, tg_null_str, &job->result) == TG_OK
+        return tg_policy_envelope(job->code, tg_str(NGX_HTTP_TOOLGATE_HELPER_LONG),
+                                  &job->result) == TG_OK
                ? NGX_DONE : NGX_ERROR;
     }
 

@@ -97,6 +97,7 @@ export const filesCases = () => [
             const cut = good(await t.list({ recursive: true, max_results: 2 }));
             assert.deepEqual([cut.entries.length, cut.truncated], [2, true]);
             assert.equal(good(await t.list({ sort_by: 'nonsense' })).truncated, false);
+            assert.equal(good(await t.list({ path: '/workspace/lib/' })).path, '/workspace/lib/', 'as it was given');
             bad(await t.list({ path: 'none' }), 'path_not_found');
         },
     },

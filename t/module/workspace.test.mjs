@@ -129,6 +129,32 @@ test('what failed is told to the model with its kind, and stands in the steps', 
   assert.ok(missing.told.every((r) => r.ok === false));
 });
 
+test('what is too long for one call is not begun', { skip }, async () => {
+  const write = (size) => ['write_workspace_file', { path: 'long.txt', content: 'x'.repeat(size) }];
+  const { told } = await rounds([write(300 * 1024), ['list_workspace_files', { glob: 'long*' }], write(256 * 1024 - 500), write(240 * 1024)]);
+  assert.deepEqual([told[0].ok, told[0].error.code], [false, 'invalid_arguments']);
+  assert.match(JSON.stringify(told[0]), /252 KiB/);
+  assert.deepEqual(told[1].entries, []);
+  assert.equal(told[2].ok, false, 'no room for the labels beside it');
+  assert.deepEqual([told[3].ok, told[3].size], [true, 240 * 1024]);
+});
+
+test('a file that was changed meanwhile is read again in the same run, and then edited', { skip }, async () => {
+  const file = path.join(workspace(''), 'shared.txt');
+  const read = { path: 'shared.txt' };
+  const edit = { path: 'shared.txt', old_text: 'theirs', new_text: 'ours' };
+  await rounds([['write_workspace_file', { path: 'shared.txt', content: 'mine\n' }]]);
+  f.clear();
+  f.model.plan([{ send: turn('read_workspace_file', read) }],
+    // somebody else writes while the model thinks
+    [{ call: () => fs.writeFileSync(file, 'theirs\n') }, { send: turn('edit_workspace_file', edit) }],
+    [{ send: turn('read_workspace_file', read) }], [{ send: turn('edit_workspace_file', edit) }], [{ send: OK }]);
+  const answer = await f.nginx.chat(f.body());
+  assert.deepEqual(stepsOf(answer).map(([, code]) => code), ['ok', 'file_modified_since_read', 'ok', 'ok']);
+  assert.equal(f.told(3)[0].result.content, '1\ttheirs\n');
+  assert.equal(fs.readFileSync(file, 'utf8'), 'ours\n');
+});
+
 test('another session has to read first, the same one has not', { skip }, async () => {
   const session = async () => (await f.nginx.request('/v1/sessions', { body: { account_id: 'acme' } })).json.id;
   const [mine, other] = [await session(), await session()];
