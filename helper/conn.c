@@ -208,17 +208,20 @@ run_done(void *owner, tg_str_t result)
 }
 
 
+/* a command or a file tool is under way, over already, or could not be begun */
 static void
-conn_run(tgd_conn_t *conn, tgd_call_t *call)
+conn_begin(tgd_conn_t *conn, tgd_call_t *call)
 {
-    tgd_run_t    *run;
+    bool          begun;
     tg_buf_t      text;
     tgd_error_t   error;
     tgd_front_t  *front;
 
     front = conn->front;
 
-    if (!front->isolation.isolated || front->conf->disabled) {
+    if (call->tool == TGD_TOOL_RUN_COMMAND
+        && (!front->isolation.isolated || front->conf->disabled))
+    {
         tg_buf_init(&text, TG_FRAME_MAX);
         tgd_status_refusal(front, &text);
         conn_put(conn, TG_FRAME_RESULT, conn->stream, tg_buf_get(&text));
@@ -227,44 +230,33 @@ conn_run(tgd_conn_t *conn, tgd_call_t *call)
         return;
     }
 
+    memcpy(conn->id, call->id.data, call->id.len);
+    conn->id[call->id.len] = '\0';
     conn->busy = true;
 
-    run = tgd_run_new(&front->loop, &front->registry, &front->queue, call, &run_owner,
-                      conn);
+    if (call->tool == TGD_TOOL_RUN_COMMAND) {
+        conn->run = tgd_run_new(&front->loop, &front->registry, &front->queue, call,
+                                &run_owner, conn);
+        begun = conn->run != NULL;
 
-    if (run == NULL) {
-        conn->busy = false;
-        tgd_error_set(&error, "sandbox_unavailable", NULL, "out of memory");
-        conn_answer(conn, conn->stream, &error);
-        tgd_call_free(call);
-
-    } else if (conn->busy) {
-        conn->run = run;
-        tgd_timer_set(&front->loop, &conn->accepted, TGD_CONN_ACCEPTED_MS);
+    } else {
+        conn->file = tgd_filecall_new(&front->files, call, run_done, conn);
+        begun = conn->file != NULL;
     }
-}
 
-
-static void
-conn_files(tgd_conn_t *conn, tgd_call_t *call)
-{
-    tgd_error_t      error;
-    tgd_front_t     *front;
-    tgd_filecall_t  *file;
-
-    front = conn->front;
-    conn->busy = true;
-
-    file = tgd_filecall_new(&front->files, call, run_done, conn);
-
-    if (file == NULL) {
+    if (!begun) {
         conn->busy = false;
-        tgd_error_set(&error, "file_tool_failed", NULL, "out of memory");
+        tgd_error_set(&error, call->tool == TGD_TOOL_RUN_COMMAND ? "sandbox_unavailable"
+                              : "file_tool_failed", NULL, "out of memory");
         conn_answer(conn, conn->stream, &error);
         tgd_call_free(call);
 
-    } else if (conn->busy) {
-        conn->file = file;
+    } else if (!conn->busy) {
+        /* it has ended before it came back */
+        conn->run = NULL;
+        conn->file = NULL;
+
+    } else {
         tgd_timer_set(&front->loop, &conn->accepted, TGD_CONN_ACCEPTED_MS);
     }
 }
@@ -311,14 +303,7 @@ conn_call(tgd_conn_t *conn, const tg_frame_t *frame)
         return;
     }
 
-    memcpy(conn->id, call.id.data, call.id.len);
-    conn->id[call.id.len] = '\0';
-
-    if (call.tool == TGD_TOOL_RUN_COMMAND) {
-        conn_run(conn, &call);
-    } else {
-        conn_files(conn, &call);
-    }
+    conn_begin(conn, &call);
 }
 
 

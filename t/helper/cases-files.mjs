@@ -386,10 +386,11 @@ END`, { session: 'swap' });
             const t = tools(daemon, 'f15');
             const texts = ['A'.repeat(60 * KIB), 'B'.repeat(90 * KIB)];
             good(await t.write({ path: 'f', content: texts[0] }));
+            const took = (await t.write({ path: 'f', content: texts[0] })).took;
             let killed = 0;
             for (let n = 0; n < 150; n++) {
                 const call = t.write({ path: 'f', content: texts[n % 2] });
-                await sleep(Math.random() * 4);
+                await sleep(Math.random() * took);
                 for (const p of descendants(daemon.launcher)) {
                     if (p.name.startsWith('toolgated: file')) { try { process.kill(p.pid, 'SIGKILL'); } catch { /* it has ended */ } }
                 }
