@@ -75,10 +75,25 @@ own_visit(void *data, const char *path, const struct stat *st)
 }
 
 
+/* component by component, as ripgrep sorts: a slash comes before every other byte */
 static int
 by_path(const void *a, const void *b)
 {
-    return strcmp(*(char *const *) a, *(char *const *) b);
+    uint8_t         x, y;
+    const uint8_t  *left, *right;
+
+    left = *(const uint8_t *const *) a;
+    right = *(const uint8_t *const *) b;
+
+    while (*left == *right && *left != '\0') {
+        left++;
+        right++;
+    }
+
+    x = *left == '/' ? 1 : *left;
+    y = *right == '/' ? 1 : *right;
+
+    return (x > y) - (x < y);
 }
 
 

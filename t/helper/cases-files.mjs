@@ -462,6 +462,8 @@ END`, { session: 'swap' });
             assert.deepEqual((await find({ query: 'needle', path: 'b/two.txt' })).lines.map((l) => l[1]), [2, 3]);
             assert.equal((await find({ query: 'needle', max_results: 1 })).rg.truncated, true);
             assert.deepEqual((await find({ query: 'nowhere' })).lines, []);
+            good(await t.writeMany({ files: ['o.txt', 'o/b', 'o/a.txt', 'o/a/c', 'o-x', 'O'].map((p) => ({ path: `order/${p}`, content: 'in order' })) }));
+            assert.deepEqual((await find({ query: 'in order' })).lines.map((l) => l[0].slice(6)), ['O', 'o/a/c', 'o/a.txt', 'o/b', 'o-x', 'o.txt']);
             assert.equal(all.rg.searched_path, '.');
         },
     },

@@ -16,6 +16,7 @@ const BUILD = process.env.TOOLGATE_BUILD ?? path.join(REPO, 'build');
 const BINARY = process.env.TOOLGATED ?? path.join(BUILD, 'toolgated');
 const skip = !fs.existsSync(BINARY) && `there is no ${BINARY}`;
 const OK = textTurn('ok');
+const LONG = 'x y'.repeat(40 * 1024);
 const TOOLS = ['workspace_status', 'list_workspace_files', 'read_workspace_file', 'write_workspace_file',
   'write_workspace_files', 'edit_workspace_file', 'multi_edit_workspace_file', 'lint_workspace_file',
   'search_workspace_files', 'delete_workspace_file'];
@@ -155,6 +156,12 @@ test('a file that was changed meanwhile is read again in the same run, and then 
   assert.equal(fs.readFileSync(file, 'utf8'), 'ours\n');
 });
 
+test('a long answer reaches the model whole', { skip }, async () => {
+  const { told } = await rounds([['write_workspace_file', { path: 'lines.txt', content: 'é'.repeat(50000) }],
+    ['read_workspace_file', { path: 'lines.txt', max_chars: 100000, include_line_numbers: false }]]);
+  assert.deepEqual([told[1].ok, told[1].truncated, told[1].content], [true, false, 'é'.repeat(50000)]);
+});
+
 test('another session has to read first, the same one has not', { skip }, async () => {
   const session = async () => (await f.nginx.request('/v1/sessions', { body: { account_id: 'acme' } })).json.id;
   const [mine, other] = [await session(), await session()];
@@ -185,7 +192,7 @@ test('writing, editing and deleting wait for a person; reading does not', { skip
   const steps = [
     ['edit_workspace_file', { path: 'gated.txt', old_text: 'was', new_text: 'is' }, 'medium', 'workspace_edit'],
     ['multi_edit_workspace_file', { path: 'gated.txt', edits: [{ old_text: 'as', new_text: 'how' }] }, 'medium', 'workspace_edit'],
-    ['write_workspace_file', { path: 'gated2.txt', content: 'x' }, 'medium', 'workspace_write'],
+    ['write_workspace_file', { path: 'gated2.txt', content: LONG }, 'medium', 'workspace_write'],
     ['delete_workspace_file', { path: 'gated.txt' }, 'high', 'workspace_delete'],
   ];
   f.clear();
@@ -210,5 +217,5 @@ test('writing, editing and deleting wait for a person; reading does not', { skip
   }
   assert.equal((await settled(id)).status, 'completed');
   assert.equal(fs.existsSync(file), false);
-  assert.equal(fs.readFileSync(path.join(workspace(''), 'gated2.txt'), 'utf8'), 'x');
+  assert.equal(fs.readFileSync(path.join(workspace(''), 'gated2.txt'), 'utf8'), LONG);
 });
