@@ -18,6 +18,7 @@
 #define TGD_PCRE_HEAP_KIB     16384
 #define TGD_PCRE_REASON_MAX   120
 #define TGD_PCRE_WINDOW       1024        /* places of a line between two looks at the time */
+#define TGD_PCRE_QUICK_MS     5           /* so little for one window: the next is larger */
 
 typedef struct {
     tgd_search_t         *search;
@@ -25,6 +26,7 @@ typedef struct {
     size_t                count;
     size_t                room;
     bool                  failed;
+    tgd_msec_t            now;        /* when the time was last looked at */
     pcre2_code           *code;
     pcre2_match_data     *match;
     pcre2_match_context  *limits;
@@ -175,14 +177,18 @@ lines_after(tg_str_t text, const tgd_own_line_t *line, int64_t n)
 static int
 own_match(tgd_own_t *own, tg_str_t line)
 {
-    int     rc;
-    size_t  at;
+    int         rc;
+    size_t      at, window;
+    tgd_msec_t  before, now;
 
     if (line.len > 0 && line.data[line.len - 1] == '\r') {
         line.len--;
     }
 
     at = 0;
+    /* plain text takes next to nothing at each place */
+    window = own->search->regex ? TGD_PCRE_WINDOW : line.len + 1;
+    before = own->now;
 
     do {
         /* a match can not begin inside of a character */
@@ -190,7 +196,7 @@ own_match(tgd_own_t *own, tg_str_t line)
             at++;
         }
 
-        (void) pcre2_set_offset_limit(own->limits, at + TGD_PCRE_WINDOW - 1);
+        (void) pcre2_set_offset_limit(own->limits, at + window - 1);
         rc = pcre2_match(own->code, (PCRE2_SPTR) line.data, line.len, at, 0, own->match,
                          own->limits);
 
@@ -198,11 +204,16 @@ own_match(tgd_own_t *own, tg_str_t line)
             return rc >= 0 ? 1 : -1;
         }
 
-        if (tgd_monotonic_ms() > own->search->work->tree.deadline) {
+        now = tgd_monotonic_ms();
+        if (now > own->search->work->tree.deadline) {
             return -2;
         }
 
-        at += TGD_PCRE_WINDOW;
+        /* each window may look through all that is left for a byte that has to come */
+        at += window;
+        window = now - before <= TGD_PCRE_QUICK_MS ? 2 * window : TGD_PCRE_WINDOW;
+        before = now;
+        own->now = now;
     } while (at <= line.len);
 
     return 0;
