@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
-import { descendants, has, isRoot, sleep } from './daemon.mjs';
+import { ASAN, descendants, has, isRoot, sleep, until } from './daemon.mjs';
 
 const KIB = 1024;
 const MIB = 1024 * 1024;
@@ -559,6 +559,62 @@ END`, { session: 'swap' });
             good(await t.status());
             good(await t.read({ path: 'f.py' }));
             assert.equal(fs.existsSync(t.file('RAN')), false);
+        },
+    },
+    {
+        title: 'files: a worker has its account\'s files and nothing else, and ends with its client',
+        skip: (mode) => !isRoot && mode === 'user' && 'only root can look into another process',
+        async run(daemon) {
+            const t = tools(daemon, 'f24');
+            await t.run(`head -c ${MIB} /dev/zero | tr '\\0' a > big; for i in $(seq 200); do cp big b$i; done`);
+            const slow = { query: '(?:a?){16}a{16}b', is_regex: true, context_lines: 1 };
+            const workers = () => descendants(daemon.launcher).filter((p) => p.name.startsWith('toolgated: file'));
+            const client = await daemon.connect();
+            const call = client.call('search_workspace_files', slow, { account: 'f24' }).catch(() => 'closed');
+            const proc = (file) => fs.readFileSync(`/proc/${workers()[0].pid}/${file}`, 'utf8');
+            await until('a confined worker', () => workers().length === 1 && /Seccomp:\t2/.test(proc('status')));
+            const status = proc('status');
+            const field = (name) => new RegExp(`^${name}:[ \\t]*(.*)$`, 'm').exec(status)[1].trim().split(/\s+/);
+            const owner = String(fs.statSync(t.dir).uid);
+            assert.deepEqual(field('Uid'), [owner, owner, owner, owner]);
+            assert.equal(BigInt(`0x${field('CapEff')[0]}`) | BigInt(`0x${field('CapPrm')[0]}`), 0n);
+            assert.deepEqual([field('NoNewPrivs'), field('Seccomp')], [['1'], ['2']]);
+            if (daemon.mode === 'root') assert.ok(Number(owner) > 60000 && field('Groups').join('') === '');
+            const dir = `/proc/${workers()[0].pid}/fd`;
+            const open = fs.readdirSync(dir).map((n) => [n, fs.readlinkSync(`${dir}/${n}`)]).filter(([n]) => Number(n) < 5);
+            assert.deepEqual(open.map(([n, to]) => [n, to.replace(/\d+/, '')]),
+                [['0', '/dev/null'], ['1', '/dev/null'], ['2', '/dev/null'], ['3', t.dir.replace(/\d+/, '')], ['4', 'socket:[]']]);
+            if (!ASAN) assert.match(proc('limits'), /Max address space +536870912 +536870912/);
+            assert.match(proc('limits'), /Max core file size +0 +0/);
+            client.close();
+            assert.equal(await call, 'closed');
+            await until('the worker is gone', () => workers().length === 0, 1000);
+
+            if (daemon.mode === 'root') {
+                const hung = t.search(slow);
+                await until('another worker', () => workers().length === 1);
+                process.kill(workers()[0].pid, 'SIGSTOP');
+                const other = good(await t.read({ path: 'big', max_chars: 1000 }));
+                assert.ok(other.took < 2000, 'others go on');
+                bad(await hung, 'file_tool_timed_out');
+                await until('the hung worker is gone', () => workers().length === 0, 1000);
+            }
+            await t.run('rm -f b*');
+        },
+    },
+    {
+        title: 'files: what its owner has closed, and deep folders',
+        async run(daemon) {
+            const t = tools(daemon, 'f25');
+            await t.run('echo x > shut; chmod 000 shut; mkdir closed; echo x > closed/f; chmod 000 closed; p=.; for i in $(seq 80); do p=$p/d; done; mkdir -p $p; echo deep > $p/f; echo top > f');
+            bad(await t.read({ path: 'shut' }), 'access_denied');
+            bad(await t.read({ path: 'closed/f' }), 'access_denied');
+            const list = good(await t.list({ recursive: true, max_results: 5000 }));
+            assert.equal(list.truncated, true, 'deeper than 64');
+            assert.ok(list.entries.length > 60);
+            good(await t.search({ query: 'top' }));
+            good(await t.read({ path: `${'d/'.repeat(80)}f` }));
+            await t.run('chmod 700 closed shut');
         },
     },
     {
