@@ -152,7 +152,8 @@ call_ended(tgd_filecall_t *call)
     }
 
     tg_buf_reset(&call->answer);
-    call_fail(call, "file_tool_failed", "the call could not be worked on, or took too long");
+    call_fail(call, "file_tool_failed",
+              "the call could not be worked on, or took too long");
 }
 
 

@@ -216,8 +216,8 @@ list_answer(tgd_work_t *work, const tgd_listing_t *list, bool recursive, size_t 
         tgd_out_path(&work->out, "name", name.data);
         (void) tg_buf_char(&work->out, ',');
         tgd_out_path(&work->out, "path", entry->path);
-        (void) tg_buf_printf(&work->out, ",\"type\":\"%s\",\"size\":%lld,\"mtime_ns\":%lld}",
-                             entry->type, (long long) entry->size,
+        (void) tg_buf_printf(&work->out, ",\"type\":\"%s\",\"size\":%lld,"
+                             "\"mtime_ns\":%lld}", entry->type, (long long) entry->size,
                              (long long) entry->mtime_ns);
     }
 

@@ -17,7 +17,7 @@
 #define TGD_PCRE_DEPTH_LIMIT  2000
 #define TGD_PCRE_HEAP_KIB     16384
 #define TGD_PCRE_REASON_MAX   120
-#define TGD_PCRE_WINDOW       1024        /* places of a line between two looks at the time */
+#define TGD_PCRE_WINDOW       1024        /* places of a line between looks at the time */
 #define TGD_PCRE_QUICK_MS     5           /* so little for one window: the next is larger */
 
 typedef struct {

@@ -28,7 +28,8 @@ enum {
 /* what ripgrep says of one file after the other */
 typedef struct {
     tgd_search_t  *search;
-    size_t         base;          /* bytes of the path that are in front of its paths */
+    char           base[TG_FILE_PATH_MAX + 2];   /* in front of all of its paths */
+    size_t         base_len;
     bool           full;          /* no more lines are wanted */
     size_t         len;           /* results before the file at hand */
     int64_t        count;
@@ -36,7 +37,7 @@ typedef struct {
 
 
 /* the line of ripgrep's that tells what is wrong with a pattern */
-static bool
+static tgd_search_e
 rg_bad_regex(tgd_search_t *search, const char *errors)
 {
     size_t       n;
@@ -49,12 +50,12 @@ rg_bad_regex(tgd_search_t *search, const char *errors)
                   "query: not a regular expression%s%.*s", n == 0 ? "" : ": ",
                   (int) (n > TGD_RG_REASON_MAX ? TGD_RG_REASON_MAX : n),
                   p == NULL ? "" : p + 8);
-    return true;
+    return TGD_SEARCH_FAILED;
 }
 
 
-/* {"text":…}, or {"bytes":…} in base64 where it is no UTF-8; false when it is neither, or
- * over size. text is as long as the bytes are */
+/* {"text":…}, or {"bytes":…} in base64 where it is no UTF-8; false when it is neither,
+ * or over size */
 static bool
 rg_text(json_t *json, char *text, size_t size, size_t *len)
 {
@@ -105,14 +106,14 @@ rg_match(tgd_rg_t *rg, json_t *data)
 
     /* "./" is in front of it */
     if (!rg_text(json_object_get(data, "path"), path + 2, TG_FILE_PATH_MAX, &len)
-        || len < 3 || rg->base + len - 2 > TG_FILE_PATH_MAX)
+        || len < 3 || rg->base_len + len - 2 > TG_FILE_PATH_MAX)
     {
         return;
     }
 
-    memmove(path + rg->base, path + 4, len - 2);
-    memcpy(path, rg->search->path, rg->base);
-    path[rg->base + len - 2] = '\0';
+    memmove(path + rg->base_len, path + 4, len - 2);
+    memcpy(path, rg->base, rg->base_len);
+    path[rg->base_len + len - 2] = '\0';
 
     number = (size_t) json_integer_value(json_object_get(data, "line_number"));
 
@@ -187,23 +188,23 @@ rg_parse(tgd_rg_t *rg, tg_str_t output)
 }
 
 
-/* the directory to stand in, and what to search from there; base: how much of the path
- * goes before what ripgrep says */
+/* the directory to stand in, and what to search from there */
 static int
-rg_stand(tgd_search_t *search, char target[TG_FILE_NAME_MAX + 3], size_t *base)
+rg_stand(tgd_rg_t *rg, char target[TG_FILE_NAME_MAX + 3])
 {
-    int          dir;
-    const char  *name;
-    struct stat  st;
+    int                dir;
+    const char        *name, *path;
+    struct stat        st;
+    const tgd_tree_t  *tree;
 
-    dir = tgd_tree_open(&search->work->tree, search->path, O_RDONLY|O_DIRECTORY);
+    path = rg->search->path;
+    tree = &rg->search->work->tree;
+
+    dir = tgd_tree_open(tree, path, O_RDONLY|O_DIRECTORY);
     if (dir != -1) {
         (void) snprintf(target, TG_FILE_NAME_MAX + 3, ".");
-        *base = 0;
-        if (strcmp(search->path, ".") != 0) {
-            *base = strlen(search->path);
-            search->path[*base] = '/';
-            search->path[++(*base)] = '\0';
+        if (strcmp(path, ".") != 0) {
+            rg->base_len = (size_t) snprintf(rg->base, sizeof(rg->base), "%s/", path);
         }
         return dir;
     }
@@ -212,17 +213,20 @@ rg_stand(tgd_search_t *search, char target[TG_FILE_NAME_MAX + 3], size_t *base)
         return -1;
     }
 
-    dir = tgd_tree_parent(&search->work->tree, search->path, false, &name);
-    if (dir != -1 && (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == -1
-                      || !S_ISREG(st.st_mode)))
-    {
+    dir = tgd_tree_parent(tree, path, false, &name);
+    if (dir == -1) {
+        return -1;
+    }
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == -1 || !S_ISREG(st.st_mode)) {
         (void) close(dir);
         errno = EISDIR;
         return -1;
     }
 
     (void) snprintf(target, TG_FILE_NAME_MAX + 3, "./%s", name);
-    *base = (size_t) (name - search->path);
+    rg->base_len = (size_t) (name - path);
+    memcpy(rg->base, path, rg->base_len);
     return dir;
 }
 
@@ -264,8 +268,7 @@ rg_run(tgd_search_t *search, int dir, const char *target, tgd_program_result_t *
     if (search->regex && result->code == 2
         && strstr(result->error, "regex") != NULL)
     {
-        (void) rg_bad_regex(search, result->error);
-        return TGD_SEARCH_FAILED;
+        return rg_bad_regex(search, result->error);
     }
 
     /* 1: nothing found; 2: some file could not be read */
@@ -279,9 +282,9 @@ tgd_search_rg(tgd_search_t *search)
 {
     int                   dir;
     char                  target[TG_FILE_NAME_MAX + 3];
-    tgd_rg_t              rg;
     tgd_search_e          rc;
     tgd_program_result_t  result;
+    static tgd_rg_t       rg;
 
     memset(&rg, 0, sizeof(rg));
     rg.search = search;
@@ -290,7 +293,7 @@ tgd_search_rg(tgd_search_t *search)
         return TGD_SEARCH_ABSENT;
     }
 
-    dir = rg_stand(search, target, &rg.base);
+    dir = rg_stand(&rg, target);
     if (dir == -1) {
         (void) tgd_tree_error(&search->work->error, errno, search->path);
         return TGD_SEARCH_FAILED;
@@ -302,11 +305,6 @@ tgd_search_rg(tgd_search_t *search)
     if (rc == TGD_SEARCH_DONE) {
         rg_parse(&rg, tg_buf_get(&result.output));
         search->truncated = search->truncated || result.cut;
-    }
-
-    /* the slash that was put behind it */
-    if (rg.base > 0 && strcmp(target, ".") == 0) {
-        search->path[rg.base - 1] = '\0';
     }
 
     tg_buf_free(&result.output);

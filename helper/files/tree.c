@@ -33,6 +33,28 @@ typedef struct {
     size_t   files;
 } tgd_usage_t;
 
+static const struct {
+    int          code;
+    const char  *type;
+    const char  *text;
+} tree_errors[] = {
+    { ENOENT, "path_not_found", "workspace path not found" },
+    { ENOTDIR, "path_not_found", "workspace path not found" },
+    { ELOOP, "symlink_not_allowed", "symbolic links are not followed" },
+    { EXDEV, "path_outside_workspace",
+      "workspace path must stay inside the workspace root" },
+    { EEXIST, "file_exists", "workspace file already exists" },
+    { EISDIR, "not_a_regular_file", "not a regular file" },
+    { ENXIO, "not_a_regular_file", "not a regular file" },
+    { ENAMETOOLONG, "invalid_path", "the path is too long" },
+    { ENOSPC, "quota_exceeded", "there is no room for it" },
+    { EDQUOT, "quota_exceeded", "there is no room for it" },
+    { EFBIG, "file_too_large", "the file would be too large" },
+    { EACCES, "access_denied", "the file's mode or the system refuses it" },
+    { EPERM, "access_denied", "the file's mode or the system refuses it" },
+    { 0, "io_failed", "the file could not be worked on" }
+};
+
 
 static int
 open_beneath(int dir, const char *path, int flags)
@@ -65,65 +87,10 @@ tgd_tree_open(const tgd_tree_t *tree, const char *path, int flags)
 bool
 tgd_tree_error(tgd_error_t *error, int code, const char *path)
 {
-    int          n;
-    size_t       shown;
-    const char  *type, *text;
+    size_t  i, shown;
 
-    switch (code) {
-
-    case ENOENT:
-    case ENOTDIR:
-        type = "path_not_found";
-        text = "workspace path not found";
-        break;
-
-    case ELOOP:
-        type = "symlink_not_allowed";
-        text = "symbolic links are not followed";
-        break;
-
-    case EXDEV:
-        type = "path_outside_workspace";
-        text = "workspace path must stay inside the workspace root";
-        break;
-
-    case EEXIST:
-        type = "file_exists";
-        text = "workspace file already exists";
-        break;
-
-    case EISDIR:
-    case ENXIO:
-        type = "not_a_regular_file";
-        text = "not a regular file";
-        break;
-
-    case ENAMETOOLONG:
-        type = "invalid_path";
-        text = "the path is too long";
-        break;
-
-    case ENOSPC:
-    case EDQUOT:
-        type = "quota_exceeded";
-        text = "there is no room for it";
-        break;
-
-    case EFBIG:
-        type = "file_too_large";
-        text = "the file would be too large";
-        break;
-
-    case EACCES:
-    case EPERM:
-        type = "access_denied";
-        text = "the file's mode or the system refuses it";
-        break;
-
-    default:
-        type = "io_failed";
-        text = "the file could not be worked on";
-        break;
+    for (i = 0; tree_errors[i].code != 0 && tree_errors[i].code != code; i++) {
+        /* the last one is for all others */
     }
 
     /* not in the middle of a character */
@@ -135,8 +102,8 @@ tgd_tree_error(tgd_error_t *error, int code, const char *path)
         }
     }
 
-    n = (int) shown;
-    tgd_error_set(error, type, NULL, "%s: %.*s", text, n, path);
+    tgd_error_set(error, tree_errors[i].type, NULL, "%s: %.*s", tree_errors[i].text,
+                  (int) shown, path);
     return false;
 }
 

@@ -261,7 +261,8 @@ write_item(tgd_work_t *work, json_t *json, tgd_write_t *item)
     tg_str_t   given;
 
     if (!json_is_object(json)) {
-        return tgd_work_fail(work, "invalid_files", NULL, "each file item must be an object");
+        return tgd_work_fail(work, "invalid_files", NULL,
+                             "each file item must be an object");
     }
 
     path = json_object_get(json, "path");
@@ -364,7 +365,8 @@ tgd_files_delete(tgd_work_t *work)
 
     if (code == ENOTEMPTY) {
         return tgd_work_fail(work, "directory_not_empty", NULL,
-                             "workspace directory is not empty; delete what is in it first");
+                             "workspace directory is not empty; delete what is in it"
+                             " first");
     }
 
     if (code != 0) {
