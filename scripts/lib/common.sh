@@ -12,7 +12,7 @@ TG_BUILD_PACKAGES=(gcc make libc6-dev nginx nginx-dev libcurl4-openssl-dev
     libseccomp-dev)
 TG_RUN_PACKAGES=(nginx libnginx-mod-http-js redis-server ca-certificates curl
     procps tzdata util-linux)
-TG_TEST_PACKAGES=(libcmocka-dev openssl perl clang libclang-rt-dev iproute2)
+TG_TEST_PACKAGES=(libcmocka-dev openssl perl clang libclang-rt-dev iproute2 ripgrep)
 
 tg_say()
 {

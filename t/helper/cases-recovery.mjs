@@ -289,4 +289,42 @@ export const recoveryCases = (mode) => [
             }
         },
     },
+    {
+        title: 'files: there again after a start, to be read again; they need no sandbox',
+        async run(daemon) {
+            const edit = { path: 'f', old_text: 'stays', new_text: 'changed' };
+            await daemon.start();
+            assert.equal((await daemon.call('write_workspace_file', { path: 'f', content: 'stays' })).ok, true);
+            assert.deepEqual(await daemon.stop(), { code: 0, signal: null });
+            await daemon.start({ extra: 'KSADK_SANDBOX_BACKEND disabled;' });
+            assert.equal((await daemon.run('true')).ok, false, 'no commands');
+            assert.equal((await daemon.call('edit_workspace_file', edit)).error_type, 'file_not_read');
+            assert.equal((await daemon.call('read_workspace_file', { path: 'f' })).ok, true);
+            assert.equal((await daemon.call('edit_workspace_file', edit)).ok, true);
+            assert.equal(fs.readFileSync(path.join(daemon.workspace('p', 'a'), 'f'), 'utf8'), 'changed');
+        },
+    },
+    {
+        title: 'files: the end of the helper waits for a call, a dead launcher does not hold it up',
+        async run(daemon) {
+            const slow = { query: '(?:a?){16}a{16}b', is_regex: true, context_lines: 1 };
+            const workers = () => descendants(daemon.launcher).filter((p) => p.name.startsWith('toolgated: file'));
+            await daemon.start();
+            await daemon.run("for i in $(seq 40); do head -c 1000000 /dev/zero | tr '\\0' a > f$i; done", { account: 'a' });
+            const call = daemon.call('search_workspace_files', slow);
+            await until('a worker', () => workers().length === 1);
+            daemon.child.kill('SIGTERM');
+            assert.equal((await call).ok, true);
+            assert.deepEqual(await daemon.exit, { code: 0, signal: null });
+
+            await daemon.start();
+            const lost = daemon.call('search_workspace_files', slow).then((r) => r.error_type, () => 'closed');
+            await until('a worker', () => workers().length === 1);
+            const family = descendants(daemon.pid).map((p) => p.pid);
+            process.kill(daemon.launcher, 'SIGKILL');
+            assert.match(await lost, /^(file_tool_failed|closed)$/);
+            await daemon.exit;
+            await until('no worker is left', () => alive(family).length === 0, 3000);
+        },
+    },
 ];
