@@ -142,7 +142,7 @@ call_ended(tgd_filecall_t *call)
 
         if (head.len != 0 && head.len <= TG_FRAME_MAX
             && call->answer.len == sizeof(head) + head.len + head.states_len
-            && tgd_states_take(&call->files->states, call->session,
+            && tgd_states_take(&call->files->states, call->account, call->session,
                                (tg_str_t) { head.states_len, call->answer.data
                                             + sizeof(head) + head.len }))
         {

@@ -53,42 +53,78 @@ state_place(tgd_states_t *states, const char *key)
 
 
 static void
-age_unlink(tgd_states_t *states, tgd_state_t *state)
+age_unlink(tgd_state_t *state)
 {
     if (state->older != NULL) {
         state->older->newer = state->newer;
     } else {
-        states->oldest = state->newer;
+        state->owner->oldest = state->newer;
     }
 
     if (state->newer != NULL) {
         state->newer->older = state->older;
     } else {
-        states->newest = state->older;
+        state->owner->newest = state->older;
     }
 }
 
 
 static void
-age_newest(tgd_states_t *states, tgd_state_t *state)
+age_newest(tgd_state_t *state)
 {
-    state->older = states->newest;
+    tgd_state_owner_t  *owner;
+
+    owner = state->owner;
+    state->older = owner->newest;
     state->newer = NULL;
 
-    if (states->newest != NULL) {
-        states->newest->newer = state;
+    if (owner->newest != NULL) {
+        owner->newest->newer = state;
     } else {
-        states->oldest = state;
+        owner->oldest = state;
     }
 
-    states->newest = state;
+    owner->newest = state;
+}
+
+
+/* the place of an account in the list; its end when it has no file */
+static tgd_state_owner_t **
+owner_place(tgd_states_t *states, const char *account)
+{
+    tgd_state_owner_t  **place;
+
+    place = &states->owners;
+    while (*place != NULL && strcmp((*place)->account, account) != 0) {
+        place = &(*place)->next;
+    }
+
+    return place;
+}
+
+
+/* who has the most files */
+static tgd_state_owner_t *
+owner_largest(tgd_states_t *states)
+{
+    tgd_state_owner_t  *owner, *largest;
+
+    largest = states->owners;
+    for (owner = largest; owner != NULL; owner = owner->next) {
+        if (owner->count > largest->count) {
+            largest = owner;
+        }
+    }
+
+    return largest;
 }
 
 
 static void
 state_forget(tgd_states_t *states, tgd_state_t **place)
 {
-    tgd_state_t  *state;
+    tgd_state_t         *state;
+    tgd_state_owner_t   *owner, **owners;
 
     state = *place;
     if (state == NULL) {
@@ -96,42 +132,91 @@ state_forget(tgd_states_t *states, tgd_state_t **place)
     }
 
     *place = state->next;
-    age_unlink(states, state);
-    states->count--;
+    owner = state->owner;
+    age_unlink(state);
     free(state);
+    states->count--;
+
+    if (--owner->count == 0) {
+        owners = owner_place(states, owner->account);
+        *owners = owner->next;
+        free(owner);
+    }
+}
+
+
+/* room for one more file of an account */
+static void
+states_make_room(tgd_states_t *states, const char *account)
+{
+    tgd_state_owner_t  *owner;
+
+    owner = *owner_place(states, account);
+
+    if (owner == NULL || owner->count < TGD_STATES_ACCOUNT_MAX) {
+        owner = states->count == TGD_STATES_MAX ? owner_largest(states) : NULL;
+    }
+
+    if (owner != NULL) {
+        state_forget(states, state_place(states, owner->oldest->key));
+    }
+}
+
+
+static tgd_state_t *
+state_new(tgd_states_t *states, const char *account, const char *key)
+{
+    tgd_state_t         *state, **place;
+    tgd_state_owner_t  **owner;
+
+    states_make_room(states, account);
+
+    state = calloc(1, sizeof(*state));
+    owner = owner_place(states, account);
+
+    if (state != NULL && *owner == NULL) {
+        *owner = calloc(1, sizeof(**owner));
+        if (*owner != NULL) {
+            memcpy((*owner)->account, account, sizeof((*owner)->account));
+        }
+    }
+
+    /* without memory it is as if it had not been read: the safe side */
+    if (state == NULL || *owner == NULL) {
+        free(state);
+        return NULL;
+    }
+
+    memcpy(state->key, key, sizeof(state->key));
+    state->owner = *owner;
+    (*owner)->count++;
+    states->count++;
+
+    place = state_place(states, key);
+    state->next = *place;
+    *place = state;
+
+    return state;
 }
 
 
 static void
-state_set(tgd_states_t *states, const char *key, const char *hash)
+state_set(tgd_states_t *states, const char *account, const char *key, const char *hash)
 {
-    tgd_state_t  *state, **place;
+    tgd_state_t  *state;
 
     state = *state_place(states, key);
 
-    if (state == NULL) {
-        if (states->count == TGD_STATES_MAX) {
-            state_forget(states, state_place(states, states->oldest->key));
-        }
-
-        state = calloc(1, sizeof(*state));
-        if (state == NULL) {
-            /* as if it had not been read: the safe side */
-            return;
-        }
-
-        memcpy(state->key, key, sizeof(state->key));
-        place = state_place(states, key);
-        state->next = *place;
-        *place = state;
-        states->count++;
-
+    if (state != NULL) {
+        age_unlink(state);
     } else {
-        age_unlink(states, state);
+        state = state_new(states, account, key);
     }
 
-    memcpy(state->hash, hash, sizeof(state->hash));
-    age_newest(states, state);
+    if (state != NULL) {
+        memcpy(state->hash, hash, sizeof(state->hash));
+        age_newest(state);
+    }
 }
 
 
@@ -149,7 +234,8 @@ tgd_states_get(tgd_states_t *states, const char *session, const char *path)
 
 
 bool
-tgd_states_take(tgd_states_t *states, const char *session, tg_str_t told)
+tgd_states_take(tgd_states_t *states, const char *account, const char *session,
+    tg_str_t told)
 {
     char         key[TGD_HASH_HEX + 1], hash[TGD_HASH_HEX + 1];
     const char  *path, *end;
@@ -173,7 +259,7 @@ tgd_states_take(tgd_states_t *states, const char *session, tg_str_t told)
             state_forget(states, state_place(states, key));
 
         } else if (strspn(hash, "0123456789abcdef") == TGD_HASH_HEX) {
-            state_set(states, key, hash);
+            state_set(states, account, key, hash);
 
         } else {
             return false;
@@ -190,7 +276,7 @@ tgd_states_take(tgd_states_t *states, const char *session, tg_str_t told)
 void
 tgd_states_free(tgd_states_t *states)
 {
-    while (states->oldest != NULL) {
-        state_forget(states, state_place(states, states->oldest->key));
+    while (states->owners != NULL) {
+        state_forget(states, state_place(states, states->owners->oldest->key));
     }
 }

@@ -591,16 +591,24 @@ static const char  session_b[] =
 
 
 static bool
-told(tgd_states_t *states, const char *session, const char *path, const char *hash)
+told_by(tgd_states_t *states, const char *account, const char *session, const char *path,
+    const char *hash)
 {
     bool      taken;
     tg_buf_t  text;
 
     tg_buf_init(&text, 1 << 16);
     tgd_state_put(&text, path, hash);
-    taken = tgd_states_take(states, session, tg_buf_get(&text));
+    taken = tgd_states_take(states, account, session, tg_buf_get(&text));
     tg_buf_free(&text);
     return taken;
+}
+
+
+static bool
+told(tgd_states_t *states, const char *session, const char *path, const char *hash)
+{
+    return told_by(states, session_a, session, path, hash);
 }
 
 
@@ -608,6 +616,7 @@ static void
 test_states(void **state)
 {
     char                 hash[TGD_HASH_HEX + 1], path[32];
+    char                 account[TGD_HASH_HEX + 1];
     size_t               i;
     static tgd_states_t  states;
 
@@ -626,20 +635,34 @@ test_states(void **state)
 
     /* not well formed: no hash, no end */
     assert_false(told(&states, session_a, "f", "0123"));
-    assert_false(tgd_states_take(&states, session_a, tg_str("short")));
-    assert_false(tgd_states_take(&states, session_a, (tg_str_t) { TGD_HASH_HEX, hash }));
+    assert_false(tgd_states_take(&states, session_a, session_a, tg_str("short")));
+    assert_false(tgd_states_take(&states, session_a, session_a,
+                                 (tg_str_t) { TGD_HASH_HEX, hash }));
 
-    /* the one that was told first is forgotten first, unless it was told again */
-    for (i = 0; i < TGD_STATES_MAX; i++) {
+    /* an account forgets what it was told first, unless that was told again */
+    assert_true(told_by(&states, session_b, session_b, "other", hash));
+    for (i = 0; i < TGD_STATES_ACCOUNT_MAX; i++) {
         (void) snprintf(path, sizeof(path), "f%zu", i);
         assert_true(told(&states, session_a, path, hash));
     }
     assert_true(told(&states, session_a, "f0", hash));
     assert_true(told(&states, session_a, "new", hash));
-    assert_int_equal(states.count, TGD_STATES_MAX);
+    assert_int_equal(states.count, TGD_STATES_ACCOUNT_MAX + 1);
     assert_string_equal(tgd_states_get(&states, session_a, "f0"), hash);
     assert_string_equal(tgd_states_get(&states, session_a, "f1"), "");
     assert_string_equal(tgd_states_get(&states, session_a, "new"), hash);
+    assert_string_equal(tgd_states_get(&states, session_b, "other"), hash);
+
+    /* when all are too many it goes from the account that has the most */
+    for (i = 0; states.count < TGD_STATES_MAX; i++) {
+        (void) snprintf(account, sizeof(account), "%064zx", i / 100);
+        (void) snprintf(path, sizeof(path), "g%zu", i);
+        assert_true(told_by(&states, account, account, path, hash));
+    }
+    assert_true(told_by(&states, session_b, session_b, "one more", hash));
+    assert_int_equal(states.count, TGD_STATES_MAX);
+    assert_string_equal(tgd_states_get(&states, session_a, "f2"), "");
+    assert_string_equal(tgd_states_get(&states, session_b, "other"), hash);
 
     tgd_states_free(&states);
     assert_int_equal(states.count, 0);
