@@ -3,6 +3,7 @@
  */
 
 #include "ngx_http_toolgate_api.h"
+#include "ngx_http_toolgate_toolsets.h"
 #include "ngx_http_toolgate_registry.h"
 
 
@@ -117,6 +118,12 @@ static ngx_http_toolgate_route_t  ngx_http_toolgate_routes[] = {
 
     { ngx_string("/agentengine/api/v1"), 1, NGX_HTTP_GET|NGX_HTTP_POST, "GET, POST",
       NGX_HTTP_TOOLGATE_SCOPE_RUN, ngx_http_toolgate_actions },
+
+    { ngx_string("/v1/toolsets"), 0, NGX_HTTP_GET, "GET",
+      NGX_HTTP_TOOLGATE_SCOPE_TOOLS, ngx_http_toolgate_toolsets },
+
+    { ngx_string("/v1/toolsets/search"), 0, NGX_HTTP_POST, "POST",
+      NGX_HTTP_TOOLGATE_SCOPE_TOOLS, ngx_http_toolgate_toolsets_search },
 
     ngx_http_toolgate_later("/v1/toolsets", NGX_HTTP_TOOLGATE_SCOPE_TOOLS),
     ngx_http_toolgate_later("/v1/webhooks", NGX_HTTP_TOOLGATE_SCOPE_ADMIN),
