@@ -4,9 +4,8 @@
  */
 
 #include "ngx_http_toolgate_catalog.h"
-#include "ngx_http_toolgate_helper_table.h"
-
 #include "tg_tool_name.h"
+#include "tg_toolset.h"
 
 
 static ngx_int_t ngx_http_toolgate_agent_approval(
@@ -20,38 +19,6 @@ static ngx_int_t ngx_http_toolgate_agent_include(
 static const char *const  ngx_http_toolgate_toolset_keys[] = {
     "include", "approval_mode", "require_approval", "dispatch", NULL
 };
-
-/* Groups, profiles and tools that an include list may name. Those that this
- * version has no tool for are kept and offer nothing. */
-static const char *const  ngx_http_toolgate_include_words[] = {
-    "skill", "skills", "workspace", "platform", "sandbox", "web", "dispatcher",
-    "tools", "focused", "core", "list_skills", "search_skills", "load_skill",
-    "execute_skills", "workspace_status", "list_workspace_files",
-    "read_workspace_file", "write_workspace_file", "write_workspace_files",
-    "edit_workspace_file", "multi_edit_workspace_file", "lint_workspace_file",
-    "search_workspace_files", "delete_workspace_file", "component_status",
-    "sandbox_status", "run_command", "run_code", "web_fetch", "web_search",
-    "tool_dispatcher", "agentengine_tool_dispatcher", "tool_search", NULL
-};
-
-static ngx_uint_t
-ngx_http_toolgate_agent_grouped(const char *groups, const char *token)
-{
-    size_t  n, len;
-
-    len = strlen(token);
-
-    for (n = strcspn(groups, " "); n; n = strcspn(groups, " ")) {
-        if (n == len && strncasecmp(groups, token, n) == 0) {
-            return 1;
-        }
-
-        groups += n;
-        groups += strspn(groups, " ");
-    }
-
-    return 0;
-}
 
 
 ngx_int_t
@@ -207,17 +174,15 @@ static ngx_int_t
 ngx_http_toolgate_agent_include(ngx_http_toolgate_catalog_t *cat,
     const char *token, const char *base, ngx_http_toolgate_agent_t *agent)
 {
+    ptrdiff_t                   place;
     ngx_uint_t                  i, j, wanted;
+    tg_toolset_t                set;
     ngx_http_toolgate_tool_t   *tool;
     ngx_http_toolgate_grant_t  *grant;
 
-    for (i = 0; ngx_http_toolgate_include_words[i]; i++) {
-        if (strcasecmp(token, ngx_http_toolgate_include_words[i]) == 0) {
-            break;
-        }
-    }
+    set = 0;
 
-    if (ngx_http_toolgate_include_words[i] == NULL) {
+    if (!tg_toolset_include_word(tg_str_of(token), &set)) {
         return ngx_http_toolgate_catalog_fault(cat, base, "include",
                                                "invalid_value",
                                                "not a group, a profile or a "
@@ -225,14 +190,13 @@ ngx_http_toolgate_agent_include(ngx_http_toolgate_catalog_t *cat,
                                                "\"focused\", \"run_command\"");
     }
 
+    /* those that this version has not offer nothing */
+
     tool = cat->objects->helper_tools.elts;
 
     for (i = 0; i < cat->objects->helper_tools.nelts; i++) {
-        /* the tools are in the order of the table */
-
-        wanted = (strcasecmp(token, (char *) tool[i].name.data) == 0)
-                 || ngx_http_toolgate_agent_grouped(
-                        ngx_http_toolgate_helper_table[i].groups, token);
+        place = tg_toolset_place(tg_str_of((char *) tool[i].name.data));
+        wanted = place >= 0 && tg_toolset_has(set, (size_t) place);
 
         grant = agent->grants.elts;
 

@@ -24,18 +24,18 @@ const ngx_http_toolgate_helper_entry_t  ngx_http_toolgate_helper_table[] = {
       "\"additionalProperties\":{\"type\":\"string\",\"maxLength\":4096},"
       "\"description\":\"Extra environment variables\"}},"
       "\"required\":[\"command\"],\"additionalProperties\":false}",
-      TG_EFFECT_ACTION, "sandbox" },
+      TG_EFFECT_ACTION },
 
     { "sandbox_status",
       "Reports what the sandbox is and where its boundary lies. Runs nothing.",
       "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}",
-      TG_EFFECT_READ, "sandbox focused core" },
+      TG_EFFECT_READ },
 
     { "workspace_status",
       "Shows the workspace: its root and its first files. Runs nothing.",
       "{\"type\":\"object\",\"properties\":{"
       "},\"additionalProperties\":false}",
-      TG_EFFECT_READ, "workspace focused core" },
+      TG_EFFECT_READ },
 
     { "list_workspace_files",
       "Lists files and directories of the workspace.",
@@ -53,7 +53,7 @@ const ngx_http_toolgate_helper_entry_t  ngx_http_toolgate_helper_table[] = {
       "\"sort_by\":{\"type\":\"string\",\"description\":\"name (default), "
       "mtime or size\"}"
       "},\"additionalProperties\":false}",
-      TG_EFFECT_READ, "workspace focused core" },
+      TG_EFFECT_READ },
 
     { "read_workspace_file",
       "Reads a text file of the workspace, or some of its lines. A file must "
@@ -71,7 +71,7 @@ const ngx_http_toolgate_helper_entry_t  ngx_http_toolgate_helper_table[] = {
       "\"description\":\"Number and tab before each line, default "
       "true; they are not part of the file\"}"
       "},\"required\":[\"path\"],\"additionalProperties\":false}",
-      TG_EFFECT_READ, "workspace focused core" },
+      TG_EFFECT_READ },
 
     { "write_workspace_file",
       "Writes a whole text file into the workspace, with the directories "
@@ -84,7 +84,7 @@ const ngx_http_toolgate_helper_entry_t  ngx_http_toolgate_helper_table[] = {
       "that is there, default true\"}"
       "},\"required\":[\"path\",\"content\"],"
       "\"additionalProperties\":false}",
-      TG_EFFECT_ACTION, "workspace" },
+      TG_EFFECT_ACTION },
 
     { "write_workspace_files",
       "Writes several whole text files into the workspace: all of them or "
@@ -100,7 +100,7 @@ const ngx_http_toolgate_helper_entry_t  ngx_http_toolgate_helper_table[] = {
       "\"overwrite\":{\"type\":\"boolean\",\"description\":\"Replace files "
       "that are there, default true\"}"
       "},\"required\":[\"files\"],\"additionalProperties\":false}",
-      TG_EFFECT_ACTION, "workspace" },
+      TG_EFFECT_ACTION },
 
     { "edit_workspace_file",
       "Replaces a piece of a text file that was read before. old_text must "
@@ -119,7 +119,7 @@ const ngx_http_toolgate_helper_entry_t  ngx_http_toolgate_helper_table[] = {
       "occurrences, default false\"}"
       "},\"required\":[\"path\",\"old_text\",\"new_text\"],"
       "\"additionalProperties\":false}",
-      TG_EFFECT_ACTION, "workspace focused core" },
+      TG_EFFECT_ACTION },
 
     { "multi_edit_workspace_file",
       "Makes several edits of one text file that was read before, in their "
@@ -142,7 +142,7 @@ const ngx_http_toolgate_helper_entry_t  ngx_http_toolgate_helper_table[] = {
       "\"replace_all\":{\"type\":\"boolean\",\"description\":\"For edits "
       "that do not say it, default false\"}"
       "},\"required\":[\"path\",\"edits\"],\"additionalProperties\":false}",
-      TG_EFFECT_ACTION, "workspace" },
+      TG_EFFECT_ACTION },
 
     { "lint_workspace_file",
       "Checks whether a file can be parsed (python, json) and its lines "
@@ -153,7 +153,7 @@ const ngx_http_toolgate_helper_entry_t  ngx_http_toolgate_helper_table[] = {
       "\"language\":{\"type\":\"string\",\"description\":\"auto (default), "
       "python, json, markdown, text\"}"
       "},\"required\":[\"path\"],\"additionalProperties\":false}",
-      TG_EFFECT_READ, "workspace focused core" },
+      TG_EFFECT_READ },
 
     { "search_workspace_files",
       "Searches text in the files of the workspace, hidden ones too, but for "
@@ -174,7 +174,7 @@ const ngx_http_toolgate_helper_entry_t  ngx_http_toolgate_helper_table[] = {
       "\"max_results\":{\"type\":\"integer\",\"description\":\"Default 100, "
       "at most 5000\"}"
       "},\"required\":[\"query\"],\"additionalProperties\":false}",
-      TG_EFFECT_READ, "workspace focused core" },
+      TG_EFFECT_READ },
 
     { "delete_workspace_file",
       "Deletes a file or an empty directory of the workspace.",
@@ -182,7 +182,7 @@ const ngx_http_toolgate_helper_entry_t  ngx_http_toolgate_helper_table[] = {
       "\"path\":{\"type\":\"string\",\"description\":\"Relative to "
       "/workspace\",\"maxLength\":4095}"
       "},\"required\":[\"path\"],\"additionalProperties\":false}",
-      TG_EFFECT_ACTION, "workspace" },
+      TG_EFFECT_ACTION },
 
-    { NULL, NULL, NULL, TG_EFFECT_READ, NULL }
+    { NULL, NULL, NULL, TG_EFFECT_READ }
 };

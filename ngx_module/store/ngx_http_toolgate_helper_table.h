@@ -1,6 +1,6 @@
 /*
- * What a model is told of the tools that the helper runs. It knows neither agents nor
- * how a call gets to the helper.
+ * What a model is told of the tools that the helper runs. Which group they are of and
+ * what may go wrong with them is in the catalogue (tg_toolset.h).
  */
 
 #ifndef NGX_HTTP_TOOLGATE_HELPER_TABLE_H
@@ -14,7 +14,6 @@ typedef struct {
     const char   *description;
     const char   *parameters;      /* JSON Schema */
     tg_effect_e   effect;
-    const char   *groups;          /* include words that hold it, with blanks between */
 } ngx_http_toolgate_helper_entry_t;
 
 /* Ends with an entry without a name. */
