@@ -45,7 +45,7 @@ X-None: 1
 === TEST 4: what is named and not built
 --- request eval
 ["POST /v1/moderations\n{}", "GET /v1/handoffs", "GET /v1/flags", "GET /v1/webhooks", "POST /v1/embeddings\n{}",
- "GET /v1/toolsets"]
+ "POST /v1/toolsets/call\n{}"]
 --- error_code eval
 [(501) x 6]
 --- response_body_like eval
