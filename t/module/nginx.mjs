@@ -234,7 +234,8 @@ class Nginx {
     const said = `${this.#said}\n${log}`;
     const bad = said.split('\n').filter((line) =>
       /\[(alert|emerg|crit)\]|Sanitizer|runtime error:|SUMMARY:/.test(line) && !notChecked(line));
-    if (said.split('\n').some(notChecked)) console.log('# a leak check could not be made');
+    const unchecked = said.split('\n').some(notChecked);
+    if (unchecked) console.log('# a leak check could not be made');
     const left = [...log.matchAll(/toolgate: watches left: (\d+)/g)].map((m) => m[1]);
     if (process.env.TG_KEEP) console.log(`# kept: ${this.dir}`);
     else fs.rmSync(this.dir, { recursive: true, force: true });
@@ -244,7 +245,7 @@ class Nginx {
       console.log(said.slice(at, at + 20_000).replaceAll(/^/gm, '# '));
     }
     assert.deepEqual(bad, []);
-    assert.equal(code, 0);
+    if (!(unchecked && code === 1)) assert.equal(code, 0);
     assert.ok(left.length >= 1, 'a worker says what it left');
     assert.deepEqual([...new Set(left)], ['0']);
   }
