@@ -185,6 +185,45 @@ find_tolerant(tg_str_t text, tg_str_t wanted, bool quotes, tg_file_matches_t *ma
 }
 
 
+static bool
+has_crlf(tg_str_t text)
+{
+    return text.len >= 2 && memmem(text.data, text.len, "\r\n", 2) != NULL;
+}
+
+
+static bool
+has_bare_lf(tg_str_t text)
+{
+    const char  *p, *end;
+
+    end = text.data + text.len;
+
+    for (p = text.data; p < end; p++) {
+        p = memchr(p, '\n', (size_t) (end - p));
+        if (p == NULL) {
+            break;
+        }
+        if (p == text.data || p[-1] != '\r') {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+/* An LF that is wanted alone would fit the second half of a CRLF and leave its CR behind,
+ * and of a file with both kinds only the places with one would be found. Who names CRLF
+ * means the bytes, unless the first of them could be such a half. */
+static bool
+ends_alike(tg_str_t text, tg_str_t wanted)
+{
+    return has_bare_lf(wanted) && (wanted.data[0] == '\n' || !has_crlf(wanted))
+           && has_crlf(text);
+}
+
+
 tg_rc_e
 tg_file_find(tg_str_t text, tg_str_t wanted, tg_file_matches_t *matches)
 {
@@ -196,7 +235,11 @@ tg_file_find(tg_str_t text, tg_str_t wanted, tg_file_matches_t *matches)
         return TG_OK;
     }
 
-    rc = find_exact(text, wanted, NULL, matches);
+    rc = TG_OK;
+
+    if (!ends_alike(text, wanted)) {
+        rc = find_exact(text, wanted, NULL, matches);
+    }
 
     if (rc == TG_OK && matches->count == 0) {
         rc = find_tolerant(text, wanted, false, matches);

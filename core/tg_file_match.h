@@ -45,7 +45,8 @@ typedef enum {
 
 /*
  * Finds wanted: as it is; else with each line end, LF or CRLF, taken for the other; else
- * with typographic quotes taken for plain ones too. TG_E_NOMEM is the only failure.
+ * with typographic quotes taken for plain ones too. An LF alone is looked for as either
+ * line end from the first where the text has CRLF. TG_E_NOMEM is the only failure.
  * The caller frees matches in any case.
  */
 tg_rc_e tg_file_find(tg_str_t text, tg_str_t wanted, tg_file_matches_t *matches);

@@ -242,6 +242,29 @@ test_edit_line_ends(void **state)
 }
 
 
+/* a line end at the edge of what is wanted takes its CR with it */
+static void
+test_edit_line_end_edges(void **state)
+{
+    static const char  crlf[] = "a\r\nfoo\r\nb\r\n";
+
+    (void) state;
+
+    edit_gives(crlf, "\nfoo", "", "a\r\nb\r\n", false);
+    edit_gives(crlf, "foo\n", "", "a\r\nb\r\n", false);
+    edit_gives(crlf, "\nfoo", "\nbar\nbaz", "a\r\nbar\r\nbaz\r\nb\r\n", false);
+    edit_gives(crlf, "\nfoo\r\nb", "\nx", "a\r\nx\r\n", false);
+    edit_gives(crlf, "\n", "\n\n", "a\r\n\r\nfoo\r\n\r\nb\r\n\r\n", false);
+    edit_gives("a\r\n\xe2\x80\x9cq\xe2\x80\x9d\r\n", "\n\"q\"", "\nx", "a\r\nx\r\n",
+               true);
+
+    /* both kinds are found; bytes that name CRLF are found as they are */
+    edit_fails("x\r\ny\r\n--\nx\ny\n", "x\ny", "z", 1, TG_FILE_EDIT_AMBIGUOUS, 2);
+    edit_gives("x\r\ny\r\n--\nx\ny\n", "x\r\ny", "z", "z\r\n--\nx\ny\n", false);
+    edit_gives("a\nb\n", "\nb", "\nc", "a\nc\n", false);
+}
+
+
 static void
 test_edit_quotes(void **state)
 {
@@ -500,6 +523,7 @@ main(void)
         cmocka_unit_test(test_glob_stars),
         cmocka_unit_test(test_edit_bytes),
         cmocka_unit_test(test_edit_line_ends),
+        cmocka_unit_test(test_edit_line_end_edges),
         cmocka_unit_test(test_edit_quotes),
         cmocka_unit_test(test_edit_refusals),
         cmocka_unit_test(test_edit_too_large),
