@@ -1,6 +1,6 @@
 /*
- * search_workspace_files: ripgrep where it is there, confined and not asked for context;
- * else our own search. Both look at the same files: all but what lies in .git, hidden and
+ * search_workspace_files: ripgrep in directories, where it is there, confined and not asked
+ * for context; else our own search. Both look at the same files: all but what lies in .git, hidden and
  * ignored ones too, binary and large ones not.
  */
 
@@ -63,20 +63,14 @@ append_context(tg_buf_t *out, const char *member, tg_str_t lines)
 }
 
 
-bool
-tgd_search_add(tgd_search_t *search, const char *path, size_t line, tg_str_t text,
+static void
+append_result(tgd_search_t *search, const char *path, size_t line, tg_str_t text,
     tg_str_t before, tg_str_t after)
 {
     tg_buf_t  *out;
 
     out = &search->results;
 
-    if (search->count == search->max || out->len >= TGD_WORK_LIST_MAX) {
-        search->truncated = true;
-        return false;
-    }
-
-    text = cut(text);
     (void) tg_buf_cstr(out, search->count == 0 ? "{" : ",{");
     tgd_out_path(out, "path", path);
     (void) tg_buf_printf(out, ",\"line\":%zu,\"text\":", line);
@@ -86,8 +80,46 @@ tgd_search_add(tgd_search_t *search, const char *path, size_t line, tg_str_t tex
     append_context(out, "context_before", before);
     append_context(out, "context_after", after);
     (void) tg_buf_char(out, '}');
-    search->count++;
+}
 
+
+bool
+tgd_search_add(tgd_search_t *search, const char *path, size_t line, tg_str_t text,
+    tg_str_t before, tg_str_t after)
+{
+    size_t     len;
+    tg_buf_t  *out;
+
+    out = &search->results;
+
+    if (search->count == search->max || out->error != TG_OK) {
+        search->truncated = true;
+        return false;
+    }
+
+    len = out->len;
+    text = cut(text);
+    append_result(search, path, line, text, before, after);
+
+    /* half a result is none: the list ends in front of it */
+    if (out->error == TG_E_LIMIT) {
+        out->len = len;
+        out->error = TG_OK;
+        search->truncated = true;
+
+        if (search->count != 0) {
+            return false;
+        }
+
+        /* an empty list would tell of nothing found; a line alone always fits */
+        append_result(search, path, line, text, tg_null_str, tg_null_str);
+    }
+
+    if (out->error != TG_OK) {
+        return false;
+    }
+
+    search->count++;
     return true;
 }
 
@@ -168,7 +200,7 @@ tgd_files_search(tgd_work_t *work)
         return false;
     }
 
-    tg_buf_init(&search.results, TGD_WORK_RESULT_MAX);
+    tg_buf_init(&search.results, TGD_WORK_LIST_MAX);
 
     backend = "rg";
     rc = search.context == 0 ? tgd_search_rg(&search) : TGD_SEARCH_ABSENT;
@@ -176,6 +208,11 @@ tgd_files_search(tgd_work_t *work)
     if (rc == TGD_SEARCH_ABSENT) {
         backend = "builtin";
         rc = tgd_search_own(&search);
+    }
+
+    if (rc == TGD_SEARCH_DONE && search.results.error != TG_OK) {
+        (void) tgd_work_fail(work, "io_failed", NULL, "out of memory");
+        rc = TGD_SEARCH_FAILED;
     }
 
     if (rc == TGD_SEARCH_DONE) {

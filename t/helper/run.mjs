@@ -13,6 +13,7 @@ import { lifeCases } from './cases-life.mjs';
 import { escapeCases } from './cases-escape.mjs';
 import { leakCases } from './cases-leak.mjs';
 import { filesCases } from './cases-files.mjs';
+import { filesSearchCases } from './cases-files-search.mjs';
 import { recoveryCases } from './cases-recovery.mjs';
 
 const args = process.argv.slice(2);
@@ -80,7 +81,8 @@ for (const mode of modes) {
     const reason = noNamespaces(mode)
         ?? (ASAN && mode === 'user' ? 'the address sanitizer does not fit the rlimits' : undefined);
     if (reason) blocked.set(mode, reason);
-    for (const list of [protocolCases, resourceCases, lifeCases, escapeCases, leakCases, filesCases]) {
+    for (const list of [protocolCases, resourceCases, lifeCases, escapeCases, leakCases, filesCases,
+        filesSearchCases]) {
         register(mode, list(mode));
     }
     register(mode, recoveryCases(mode), { own: true });

@@ -1,0 +1,39 @@
+// Searches and lints of a workspace: bounds of the answer and of time, links that change
+// meanwhile, and files that only look wrong.
+import assert from 'node:assert/strict';
+
+const KIB = 1024;
+
+function tools(daemon, account) {
+    const call = (tool) => (args = {}) => daemon.call(tool, args, { account, session: 's' });
+    return {
+        write: call('write_workspace_file'), lint: call('lint_workspace_file'), search: call('search_workspace_files'),
+        run: (command, options) => daemon.run(command, { account, ...options }),
+    };
+}
+
+function good(r) {
+    assert.equal(r.ok, true, JSON.stringify(r).slice(0, 2000));
+    return r;
+}
+
+export const filesSearchCases = () => [
+    {
+        title: 'search: results that do not fit are left out whole',
+        async run(daemon) {
+            const t = tools(daemon, 'fs1');
+            await t.run(`awk 'BEGIN { for (n = 0; n < 500; n++) l = l "漢"; for (n = 1; n <= 400; n++) print (n % 60 == 1 && n > 1 && n < 300 ? "M" : "") l }' > f`);
+            const r = good(await t.search({ query: 'M', context_lines: 20 }));
+            assert.equal(r.truncated, true);
+            assert.ok(r.raw.length < 240 * KIB);
+            assert.deepEqual(r.results.map((x) => x.line), [61, 121, 181, 241].slice(0, r.match_count));
+            assert.ok(r.match_count > 0 && r.match_count < 4);
+            for (const x of r.results) assert.deepEqual([x.context_before.length, x.context_after.length], [20, 20]);
+
+            // control characters take six bytes each: one result alone is too much
+            await t.run(`awk 'BEGIN { l = sprintf("%500s", ""); gsub(/ /, "\\001", l); for (n = 1; n < 100; n++) print (n == 50 ? "M" : "") l }' > f`);
+            const one = good(await t.search({ query: 'M', context_lines: 20 }));
+            assert.deepEqual([one.match_count, one.results[0].line], [1, 50]);
+        },
+    },
+];
