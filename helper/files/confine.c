@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
@@ -30,6 +31,12 @@
      |LANDLOCK_ACCESS_FS_REMOVE_FILE|LANDLOCK_ACCESS_FS_MAKE_DIR  \
      |LANDLOCK_ACCESS_FS_MAKE_REG)
 #define TGD_FS_ABI1   ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
+
+/* The loader and the libraries of a program that needs few. One that needs others does not
+ * start, and we do without it. */
+#define TGD_START_FILES  \
+    "/{usr/,}lib{,64,/*-linux-gnu*}/{ld-linux*.so*,libc.so.6,libm.so.6,libgcc_s.so.1,"  \
+    "libpcre2-8.so.0,libpthread.so.0,libdl.so.2,librt.so.1}"
 
 typedef struct {
     uint64_t  fs;
@@ -108,8 +115,42 @@ ruleset_allow_system(int rules)
 }
 
 
-/* root -1: no workspace. A kernel without Landlock is no failure: paths are opened one
- * by one with care, and no foreign program runs in the workspace then */
+/* the program, and the libraries that it is linked with: each a file, no directory */
+static int
+ruleset_allow_start(int rules, const char *program)
+{
+    int     file, rc;
+    glob_t  found;
+    size_t  i;
+
+    memset(&found, 0, sizeof(found));
+    (void) glob(program, GLOB_NOCHECK, NULL, &found);
+    (void) glob(TGD_START_FILES, GLOB_APPEND|GLOB_BRACE, NULL, &found);
+
+    for (i = 0, rc = 0; i < found.gl_pathc && rc == 0; i++) {
+        file = open(found.gl_pathv[i], O_PATH|O_CLOEXEC);
+        if (file == -1) {
+            continue;
+        }
+        rc = ruleset_allow(rules, file,
+                           LANDLOCK_ACCESS_FS_READ_FILE|LANDLOCK_ACCESS_FS_EXECUTE);
+        (void) close(file);
+    }
+
+    globfree(&found);
+    return rc;
+}
+
+
+static int
+ruleset_apply(int rules)
+{
+    return (int) syscall(SYS_landlock_restrict_self, rules, 0);
+}
+
+
+/* A kernel without Landlock is no failure: paths are opened one by one with care, and no
+ * foreign program runs in the workspace then */
 static int
 confine_paths(int root, bool programs)
 {
@@ -126,16 +167,12 @@ confine_paths(int root, bool programs)
         return -1;
     }
 
-    rc = 0;
-    if (root != -1) {
-        rc = ruleset_allow(rules, root,
-                           (TGD_FS_READ|TGD_FS_WRITE|TGD_FS_TRUNCATE) & handled);
-    }
+    rc = ruleset_allow(rules, root, (TGD_FS_READ|TGD_FS_WRITE|TGD_FS_TRUNCATE) & handled);
     if (rc == 0 && programs) {
         rc = ruleset_allow_system(rules);
     }
     if (rc == 0) {
-        rc = (int) syscall(SYS_landlock_restrict_self, rules, 0);
+        rc = ruleset_apply(rules);
     }
 
     (void) close(rules);
@@ -228,9 +265,28 @@ tgd_confine_worker(const tgd_worker_t *worker, int root, bool programs)
 
 
 int
-tgd_confine_program(void)
+tgd_confine_program(const char *program, int dir)
 {
-    return paths_confined ? confine_paths(-1, true) : -1;
+    int       rules, rc;
+    uint64_t  handled;
+
+    rules = paths_confined ? ruleset_new(landlock_abi(), &handled) : -1;
+    if (rules == -1) {
+        return -1;
+    }
+
+    if (dir == -1) {
+        rc = ruleset_allow_system(rules);
+    } else {
+        rc = ruleset_allow(rules, dir, TGD_FS_READ);
+        rc = rc == 0 ? ruleset_allow_start(rules, program) : -1;
+    }
+    if (rc == 0) {
+        rc = ruleset_apply(rules);
+    }
+
+    (void) close(rules);
+    return rc;
 }
 
 

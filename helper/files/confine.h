@@ -13,9 +13,10 @@
  * errno. */
 int tgd_confine_worker(const tgd_worker_t *worker, int root, bool programs);
 
-/* A program that needs no files but the system's: from now on the calling process has not
- * even the workspace. 0, or -1. */
-int tgd_confine_program(void);
+/* What is about to become a program: from now on the calling process has not even the
+ * workspace. With dir, it reads what is beneath that and of the system only what it takes
+ * to start; with -1, all that a worker reads of the system. 0, or -1. */
+int tgd_confine_program(const char *program, int dir);
 
 /* True when the kernel confines the worker by paths, so that a foreign program may run in
  * the workspace. */

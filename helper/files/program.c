@@ -53,7 +53,8 @@ program_become(const tgd_program_t *program, int input, int output, int errors)
     static char *const  env[] = { "LC_CTYPE=C.UTF-8", "HOME=/nonexistent", NULL };
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1
-        || (program->dir == -1 ? tgd_confine_program() : fchdir(program->dir)) == -1
+        || tgd_confine_program(program->argv[0], program->dir) == -1
+        || (program->dir != -1 && fchdir(program->dir) == -1)
         || dup2(input, 0) == -1 || dup2(output, 1) == -1 || dup2(errors, 2) == -1
         || syscall(SYS_close_range, 3, ~0U, 0) == -1)
     {

@@ -13,7 +13,8 @@
 
 typedef struct {
     const char  *const *argv;            /* argv[0] is its path; NULL at the end */
-    int          dir;                    /* where it stands; -1: without the workspace */
+    int          dir;                    /* where it stands and what it reads; -1: it
+                                            has no workspace, but the system's files */
     tg_str_t     input;                  /* its standard input */
     tgd_msec_t   deadline;
 } tgd_program_t;

@@ -1,7 +1,7 @@
 /*
- * search_workspace_files: ripgrep in directories, where it is there, confined and not asked
- * for context; else our own search. Both look at the same files: all but what lies in .git, hidden and
- * ignored ones too, binary and large ones not.
+ * search_workspace_files: ripgrep in directories, where it is there, confined and not
+ * asked for context; else our own search. Both look at the same files: all but what lies
+ * in .git, hidden and ignored ones too, binary and large ones not.
  */
 
 #include "files/search.h"

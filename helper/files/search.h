@@ -46,7 +46,7 @@ bool tgd_search_add(tgd_search_t *search, const char *path, size_t line, tg_str_
 /* True when files of this path are asked for. */
 bool tgd_search_wanted(const tgd_search_t *search, const char *path);
 
-/* search_rg.c: by ripgrep, without context. */
+/* search_rg.c: by ripgrep, in a directory, without context. */
 tgd_search_e tgd_search_rg(tgd_search_t *search);
 
 /* search_own.c: by our own walk and PCRE2. */

@@ -1,7 +1,8 @@
 /*
  * Searching by ripgrep. The query goes behind -e and the path behind --, so that neither
  * can be an option; no configuration and no ignore file is read; it runs only where the
- * kernel keeps the worker to its workspace, since it opens files by its own rules.
+ * kernel keeps it to the directory that is searched, since it opens files by its own rules:
+ * what was a file may be a link by then.
  */
 
 #include <errno.h>
@@ -21,8 +22,7 @@
 enum {
     TGD_RG_CASE = 12,
     TGD_RG_KIND = 13,
-    TGD_RG_QUERY = 15,
-    TGD_RG_TARGET = 17
+    TGD_RG_QUERY = 15
 };
 
 /* what ripgrep says of one file after the other */
@@ -188,51 +188,26 @@ rg_parse(tgd_rg_t *rg, tg_str_t output)
 }
 
 
-/* the directory to stand in, and what to search from there */
+/* the directory to stand in */
 static int
-rg_stand(tgd_rg_t *rg, char target[TG_FILE_NAME_MAX + 3])
+rg_stand(tgd_rg_t *rg)
 {
-    int                dir;
-    const char        *name, *path;
-    struct stat        st;
-    const tgd_tree_t  *tree;
+    int          dir;
+    const char  *path;
 
     path = rg->search->path;
-    tree = &rg->search->work->tree;
+    dir = tgd_tree_open(&rg->search->work->tree, path, O_RDONLY|O_DIRECTORY);
 
-    dir = tgd_tree_open(tree, path, O_RDONLY|O_DIRECTORY);
-    if (dir != -1) {
-        (void) snprintf(target, TG_FILE_NAME_MAX + 3, ".");
-        if (strcmp(path, ".") != 0) {
-            rg->base_len = (size_t) snprintf(rg->base, sizeof(rg->base), "%s/", path);
-        }
-        return dir;
+    if (dir != -1 && strcmp(path, ".") != 0) {
+        rg->base_len = (size_t) snprintf(rg->base, sizeof(rg->base), "%s/", path);
     }
 
-    if (errno != ENOTDIR) {
-        return -1;
-    }
-
-    dir = tgd_tree_parent(tree, path, false, &name);
-    if (dir == -1) {
-        return -1;
-    }
-
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == -1 || !S_ISREG(st.st_mode)) {
-        (void) close(dir);
-        errno = EISDIR;
-        return -1;
-    }
-
-    (void) snprintf(target, TG_FILE_NAME_MAX + 3, "./%s", name);
-    rg->base_len = (size_t) (name - path);
-    memcpy(rg->base, path, rg->base_len);
     return dir;
 }
 
 
 static tgd_search_e
-rg_run(tgd_search_t *search, int dir, const char *target, tgd_program_result_t *result)
+rg_run(tgd_search_t *search, int dir, tgd_program_result_t *result)
 {
     char           query[TGD_SEARCH_QUERY_MAX + 1];
     tgd_program_t  program;
@@ -240,7 +215,7 @@ rg_run(tgd_search_t *search, int dir, const char *target, tgd_program_result_t *
     const char  *argv[] = {
         TGD_RG, "--no-config", "--json", "--hidden", "--no-ignore", "--no-messages",
         "--no-mmap", "--crlf", "--encoding=none", "--max-filesize=1M", "--sort=path",
-        "--glob=!" TGD_SEARCH_SKIP, "--ignore-case", "--fixed-strings", "-e", "", "--", "",
+        "--glob=!" TGD_SEARCH_SKIP, "--ignore-case", "--fixed-strings", "-e", "", "--", ".",
         NULL
     };
 
@@ -254,7 +229,6 @@ rg_run(tgd_search_t *search, int dir, const char *target, tgd_program_result_t *
         argv[TGD_RG_KIND] = "--no-fixed-strings";
     }
     argv[TGD_RG_QUERY] = query;
-    argv[TGD_RG_TARGET] = target;
 
     program.argv = argv;
     program.dir = dir;
@@ -281,7 +255,6 @@ tgd_search_e
 tgd_search_rg(tgd_search_t *search)
 {
     int                   dir;
-    char                  target[TG_FILE_NAME_MAX + 3];
     tgd_search_e          rc;
     tgd_program_result_t  result;
     static tgd_rg_t       rg;
@@ -293,14 +266,19 @@ tgd_search_rg(tgd_search_t *search)
         return TGD_SEARCH_ABSENT;
     }
 
-    dir = rg_stand(&rg, target);
+    dir = rg_stand(&rg);
+    if (dir == -1 && errno == ENOTDIR) {
+        /* it would open a file that it is given through a link that came meanwhile */
+        return TGD_SEARCH_ABSENT;
+    }
+
     if (dir == -1) {
         (void) tgd_tree_error(&search->work->error, errno, search->path);
         return TGD_SEARCH_FAILED;
     }
 
     tg_buf_init(&result.output, TGD_RG_OUTPUT_MAX);
-    rc = rg_run(search, dir, target, &result);
+    rc = rg_run(search, dir, &result);
 
     if (rc == TGD_SEARCH_DONE) {
         rg_parse(&rg, tg_buf_get(&result.output));

@@ -1,8 +1,10 @@
 // Searches and lints of a workspace: bounds of the answer and of time, links that change
 // meanwhile, and files that only look wrong.
 import assert from 'node:assert/strict';
+import { has } from './daemon.mjs';
 
 const KIB = 1024;
+const noRg = () => !has('/usr/bin/rg') && '/usr/bin/rg is missing';
 
 function tools(daemon, account) {
     const call = (tool) => (args = {}) => daemon.call(tool, args, { account, session: 's' });
@@ -34,6 +36,31 @@ export const filesSearchCases = () => [
             await t.run(`awk 'BEGIN { l = sprintf("%500s", ""); gsub(/ /, "\\001", l); for (n = 1; n < 100; n++) print (n == 50 ? "M" : "") l }' > f`);
             const one = good(await t.search({ query: 'M', context_lines: 20 }));
             assert.deepEqual([one.match_count, one.results[0].line], [1, 50]);
+        },
+    },
+    {
+        title: 'search: a link that takes a file\'s place meanwhile leads nowhere',
+        skip: noRg,
+        async run(daemon) {
+            const t = tools(daemon, 'fs2');
+            await t.run('mkdir d out; echo "NAME=inside" > d/f; echo "NAME=beside" > out/f; ln -s /usr/lib l; ln -s /usr/lib/os-release o');
+            const swap = t.run('n=0; while [ ! -e stop ]; do ln -sfn /usr/lib/os-release x; mv -T x d/f; ln -sfn ../out/f x; mv -T x d/f; echo NAME=inside > y; mv -T y d/f; done', { timeout: 60 });
+            const seen = new Set();
+            const end = performance.now() + 5000;
+            while (performance.now() < end) {
+                for (const path of ['d/f', 'd']) {
+                    const r = await t.search({ query: 'NAME=', path });
+                    for (const x of r.results ?? []) seen.add(x.text);
+                }
+            }
+            await t.run('touch stop');
+            await swap;
+            for (const text of seen) assert.match(text, /^NAME=(inside|beside)$/);
+            assert.ok(seen.has('NAME=inside'));
+            // a directory is searched by ripgrep, a file by ourselves
+            assert.equal(good(await t.search({ query: 'NAME=', path: 'd' })).search_backend, 'rg');
+            assert.equal(good(await t.search({ query: 'NAME=', path: 'out/f' })).search_backend, 'builtin');
+            for (const path of ['o', 'l']) assert.equal((await t.search({ query: 'NAME=', path })).error_type, 'symlink_not_allowed');
         },
     },
 ];
