@@ -282,9 +282,15 @@ own_files(tgd_own_t *own)
     more = true;
 
     for (i = 0; more && i < own->count; i++) {
+        /* files without one line to match take time too */
+        if (tgd_monotonic_ms() > own->search->work->tree.deadline) {
+            own->search->truncated = true;
+            break;
+        }
+
         /* what went away or changed its kind meanwhile is left out, as binary files are */
-        if (!tgd_tree_read(&own->search->work->tree, own->paths[i], TGD_SEARCH_FILE_MAX,
-                           &file, &error))
+        if (!tgd_tree_read_text(&own->search->work->tree, own->paths[i],
+                                TGD_SEARCH_FILE_MAX, &file, &error))
         {
             continue;
         }

@@ -14,6 +14,7 @@
 
 
 #define TGD_OPEN_TRIES     16        /* the kernel asks to try again after a rename */
+#define TGD_TREE_BLOCK     (64 * 1024)
 #define TGD_PATH_SHOWN     160       /* bytes of a path in a message */
 #define TGD_TREE_RESOLVE  \
     (RESOLVE_BENEATH|RESOLVE_NO_SYMLINKS|RESOLVE_NO_MAGICLINKS|RESOLVE_NO_XDEV)
@@ -109,8 +110,9 @@ tgd_tree_error(tgd_error_t *error, int code, const char *path)
 
 
 static bool
-read_all(int fd, size_t max, tgd_file_t *file)
+read_all(int fd, size_t max, bool text, tgd_file_t *file)
 {
+    size_t   want;
     ssize_t  n;
 
     /* one byte more than allowed tells a file that grew from one that did not */
@@ -120,7 +122,12 @@ read_all(int fd, size_t max, tgd_file_t *file)
     }
 
     for (file->len = 0; file->len <= max; file->len += (size_t) n) {
-        n = read(fd, file->data + file->len, max + 1 - file->len);
+        want = max + 1 - file->len;
+        if (text && want > TGD_TREE_BLOCK) {
+            want = TGD_TREE_BLOCK;
+        }
+
+        n = read(fd, file->data + file->len, want);
         if (n == -1 && errno == EINTR) {
             n = 0;
             continue;
@@ -131,15 +138,20 @@ read_all(int fd, size_t max, tgd_file_t *file)
         if (n == 0) {
             break;
         }
+
+        if (text && memchr(file->data + file->len, '\0', (size_t) n) != NULL) {
+            file->len += (size_t) n;
+            break;
+        }
     }
 
     return true;
 }
 
 
-bool
-tgd_tree_read(const tgd_tree_t *tree, const char *path, size_t max, tgd_file_t *file,
-    tgd_error_t *error)
+static bool
+read_file(const tgd_tree_t *tree, const char *path, size_t max, bool text,
+    tgd_file_t *file, tgd_error_t *error)
 {
     int          fd, code;
     bool         done;
@@ -165,7 +177,7 @@ tgd_tree_read(const tgd_tree_t *tree, const char *path, size_t max, tgd_file_t *
     file->mode = st.st_mode & 0777;
     file->mtime_ns = (int64_t) st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 
-    done = st.st_size <= (off_t) max && read_all(fd, max, file);
+    done = st.st_size <= (off_t) max && read_all(fd, max, text, file);
     code = errno;
     (void) close(fd);
 
@@ -181,8 +193,28 @@ tgd_tree_read(const tgd_tree_t *tree, const char *path, size_t max, tgd_file_t *
         return tgd_tree_error(error, code, path);
     }
 
+    return true;
+}
+
+
+bool
+tgd_tree_read(const tgd_tree_t *tree, const char *path, size_t max, tgd_file_t *file,
+    tgd_error_t *error)
+{
+    if (!read_file(tree, path, max, false, file, error)) {
+        return false;
+    }
+
     tg_json_sha256_hex((tg_str_t) { file->len, file->data }, file->hash);
     return true;
+}
+
+
+bool
+tgd_tree_read_text(const tgd_tree_t *tree, const char *path, size_t max, tgd_file_t *file,
+    tgd_error_t *error)
+{
+    return read_file(tree, path, max, true, file, error);
 }
 
 

@@ -66,6 +66,11 @@ bool tgd_tree_error(tgd_error_t *error, int code, const char *path);
 /* Reads a regular file of at most max bytes. The caller frees it. */
 bool tgd_tree_read(const tgd_tree_t *tree, const char *path, size_t max,
     tgd_file_t *file, tgd_error_t *error);
+
+/* The same without the hash. Of a file with a NUL, what follows its block may be
+ * missing. */
+bool tgd_tree_read_text(const tgd_tree_t *tree, const char *path, size_t max,
+    tgd_file_t *file, tgd_error_t *error);
 void tgd_file_free(tgd_file_t *file);
 
 /* Visits what lies in a directory, in no order; temporary files are left out. Directories

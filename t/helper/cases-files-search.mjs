@@ -63,4 +63,15 @@ export const filesSearchCases = () => [
             for (const path of ['o', 'l']) assert.equal((await t.search({ query: 'NAME=', path })).error_type, 'symlink_not_allowed');
         },
     },
+    {
+        title: 'search: many binary files are not read to their ends',
+        async run(daemon) {
+            const t = tools(daemon, 'fs3');
+            await t.run('mkdir d; cd d; seq 8000 | xargs truncate -s 1M; echo needle > z', { timeout: 60 });
+            const r = good(await t.search({ query: 'needle', context_lines: 1 }));
+            assert.ok(r.truncated || r.match_count === 1, JSON.stringify(r));
+            assert.ok(r.took < 12000, `${r.took}`);
+            await t.run('rm -rf d', { timeout: 60 });
+        },
+    },
 ];
