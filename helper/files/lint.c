@@ -52,8 +52,10 @@ static const char  lint_python[] =
     "    compile(sys.stdin.buffer.read(), 'file', 'exec', 0x400, True)\n"
     "except SyntaxError as e:\n"
     "    print(e.lineno or 1, e.offset or 1, str(e.msg).split('\\n')[0], sep='\\t')\n"
-    "except (ValueError, RecursionError, MemoryError):\n"
-    "    print(1, 1, 'too_complex: it can not be parsed within bounds', sep='\\t')\n";
+    "except ValueError as e:\n"
+    "    print(1, 1, str(e).split('\\n')[0], sep='\\t')\n"
+    "except (RecursionError, MemoryError):\n"
+    "    sys.exit(3)\n";
 
 
 static void
@@ -74,9 +76,31 @@ lint_issue(tgd_lint_t *lint, bool error, long line, long column, tg_str_t messag
 }
 
 
+/* what a file may well have and only we can not take; the parser ends there */
+static bool
+json_beyond_us(const json_error_t *error)
+{
+    static const char  surrogate[] = "invalid Unicode '";
+
+    switch (json_error_code(error)) {
+
+    case json_error_numeric_overflow:
+    case json_error_stack_overflow:
+    case json_error_null_byte_in_key:
+    case json_error_out_of_memory:
+        return true;
+
+    default:
+        return strncmp(error->text, surrogate, sizeof(surrogate) - 1) == 0;
+    }
+}
+
+
 static void
 lint_json(tgd_lint_t *lint)
 {
+    bool           beyond;
+    char           message[JSON_ERROR_TEXT_LENGTH + 40];
     json_t        *value;
     tg_str_t       text;
     json_error_t   error;
@@ -87,11 +111,16 @@ lint_json(tgd_lint_t *lint)
         text.len -= 3;
     }
 
-    value = json_loadb(text.data, text.len, JSON_DECODE_ANY|JSON_ALLOW_NUL, &error);
+    /* integers of any size are JSON */
+    value = json_loadb(text.data, text.len,
+                       JSON_DECODE_ANY|JSON_ALLOW_NUL|JSON_DECODE_INT_AS_REAL, &error);
 
     if (value == NULL) {
-        lint_issue(lint, true, error.line < 1 ? 1 : error.line,
-                   error.column < 1 ? 1 : error.column, tg_str_of(error.text));
+        beyond = json_beyond_us(&error);
+        (void) snprintf(message, sizeof(message), "%s%s",
+                        beyond ? "not looked at further: " : "", error.text);
+        lint_issue(lint, !beyond, error.line < 1 ? 1 : error.line,
+                   error.column < 1 ? 1 : error.column, tg_str_of(message));
     }
 
     json_decref(value);
@@ -131,7 +160,8 @@ lint_py(tgd_lint_t *lint)
     }
 
     if (result.cut || result.code != 0) {
-        lint_issue(lint, true, 1, 1,
+        /* our bounds, which say nothing of the file */
+        lint_issue(lint, false, 1, 1,
                    tg_str("too_complex: it can not be parsed within bounds"));
 
     } else if (result.output.error == TG_OK && result.output.len > 1) {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { has } from './daemon.mjs';
 
 const KIB = 1024;
+const noPython = () => !has('/usr/bin/python3') && '/usr/bin/python3 is missing';
 const noRg = () => !has('/usr/bin/rg') && '/usr/bin/rg is missing';
 
 function tools(daemon, account) {
@@ -72,6 +73,36 @@ export const filesSearchCases = () => [
             assert.ok(r.truncated || r.match_count === 1, JSON.stringify(r));
             assert.ok(r.took < 12000, `${r.took}`);
             await t.run('rm -rf d', { timeout: 60 });
+        },
+    },
+    {
+        title: 'lint: what only our parsers do not take is no error',
+        async run(daemon) {
+            const t = tools(daemon, 'fs4');
+            const lint = async (path, content) => {
+                good(await t.write({ path, content }));
+                const r = await t.lint({ path });
+                return [r.ok, r.issues.map((i) => i.severity).join()];
+            };
+            assert.deepEqual(await lint('a.json', '{"id":18446744073709551615}'), [true, '']);
+            assert.deepEqual(await lint('a.json', '[-123456789012345678901234567890]'), [true, '']);
+            for (const content of ['1e999', '"\\ud800"', '["\\udc00\\ud800"]', '{"a\\u0000b":1}', '['.repeat(5000) + ']'.repeat(5000)]) {
+                assert.deepEqual(await lint('a.json', content), [true, 'warning'], content.slice(0, 20));
+            }
+            for (const content of ['"\\ud80"', '{"a":}', '[1,]', '', '1 2', '"\\x"']) {
+                assert.deepEqual(await lint('a.json', content), [false, 'error'], content);
+            }
+        },
+    },
+    {
+        title: 'lint: Python beyond bounds is no error, a NUL is one',
+        skip: noPython,
+        async run(daemon) {
+            const t = tools(daemon, 'fs5');
+            await t.run(`(head -c 200000 /dev/zero | tr '\\0' '-'; echo 1) > deep.py; printf 'x\\0' > nul.py`);
+            const deep = good(await t.lint({ path: 'deep.py' }));
+            assert.deepEqual(deep.issues.map((i) => [i.severity, /too_complex/.test(i.message)]), [['warning', true]]);
+            assert.equal((await t.lint({ path: 'nul.py' })).error_type, 'lint_failed');
         },
     },
 ];
