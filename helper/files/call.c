@@ -157,6 +157,31 @@ call_ended(tgd_filecall_t *call)
 }
 
 
+/* an answer with nothing in it: the worker wants to commit, and waits */
+static bool
+call_asks(const tgd_filecall_t *call)
+{
+    tgd_file_answer_t  head;
+
+    if (call->answer.len != sizeof(head)) {
+        return false;
+    }
+
+    memcpy(&head, call->answer.data, sizeof(head));
+    return head.len == 0;
+}
+
+
+/* a worker that does not get its leave has gone, which is read as end of file */
+static void
+call_committing(tgd_filecall_t *call)
+{
+    tg_buf_reset(&call->answer);
+    (void) send(call->watch.fd, "", 1, MSG_NOSIGNAL|MSG_DONTWAIT);
+    tgd_timer_set(call->files->loop, &call->timer, TGD_FILES_GRACE_MS);
+}
+
+
 static void
 call_receive(tgd_filecall_t *call)
 {
@@ -169,14 +194,26 @@ call_receive(tgd_filecall_t *call)
         return;
     }
 
+    if (n <= 0 && call->state == TGD_FILECALL_ENDING) {
+        call_enter(call, TGD_FILECALL_DONE);
+        return;
+    }
+
     if (n <= 0) {
         call_ended(call);
+        return;
+    }
+
+    if (call->state == TGD_FILECALL_ENDING) {
         return;
     }
 
     if (tg_buf_append(&call->answer, buffer, (size_t) n) != TG_OK) {
         tg_buf_reset(&call->answer);
         call_fail(call, "file_tool_failed", "the answer could not be taken");
+
+    } else if (call->state == TGD_FILECALL_WAITING && call_asks(call)) {
+        call_enter(call, TGD_FILECALL_COMMITTING);
     }
 }
 
@@ -193,7 +230,10 @@ call_handler(tgd_watch_t *watch, uint32_t events)
     {
         call_send(call);
 
-    } else if (call->state == TGD_FILECALL_WAITING) {
+    } else if (call->state == TGD_FILECALL_WAITING
+               || call->state == TGD_FILECALL_COMMITTING
+               || call->state == TGD_FILECALL_ENDING)
+    {
         call_receive(call);
     }
 }
@@ -205,7 +245,22 @@ call_timer(void *data)
     tgd_filecall_t  *call;
 
     call = data;
+
+    if (call->state == TGD_FILECALL_ENDING) {
+        call_enter(call, TGD_FILECALL_DONE);
+        return;
+    }
+
     tgd_registry_kill(call->files->registry, call->worker);
+
+    if (call->state == TGD_FILECALL_COMMITTING) {
+        tgd_error_set(&call->error, "file_tool_timed_out", NULL,
+                      "the call took too long and was stopped; some of the files may be"
+                      " written");
+        call_enter(call, TGD_FILECALL_ENDING);
+        return;
+    }
+
     call_fail(call, "file_tool_timed_out", "the call took too long and was stopped");
 }
 
@@ -296,6 +351,15 @@ call_enter(tgd_filecall_t *call, tgd_filecall_state_e state)
     case TGD_FILECALL_WAITING:
         tg_buf_free(&call->request);
         tgd_watch_change(call->files->loop, &call->watch, EPOLLIN);
+        break;
+
+    case TGD_FILECALL_COMMITTING:
+        call_committing(call);
+        break;
+
+    case TGD_FILECALL_ENDING:
+        /* the account's next writer waits until this one is gone */
+        tgd_timer_set(call->files->loop, &call->timer, TGD_FILES_END_MS);
         break;
 
     case TGD_FILECALL_DONE:
@@ -393,6 +457,10 @@ tgd_filecall_cancel(tgd_filecall_t *call)
     }
 
     call->cancelled = true;
+    if (call->state == TGD_FILECALL_COMMITTING || call->state == TGD_FILECALL_ENDING) {
+        return;
+    }
+
     if (call->worker != 0) {
         tgd_registry_kill(call->files->registry, call->worker);
     }

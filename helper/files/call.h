@@ -31,6 +31,8 @@ typedef enum {
     TGD_FILECALL_QUEUED = 0,
     TGD_FILECALL_SENDING,            /* the request */
     TGD_FILECALL_WAITING,            /* for the answer */
+    TGD_FILECALL_COMMITTING,         /* the same, and nothing ends the call but itself */
+    TGD_FILECALL_ENDING,             /* it took too long at that: killed, not gone yet */
     TGD_FILECALL_DONE
 } tgd_filecall_state_e;
 
@@ -64,7 +66,8 @@ void tgd_files_free(tgd_files_t *files);
 tgd_filecall_t *tgd_filecall_new(tgd_files_t *files, tgd_call_t *call,
     void (*done)(void *owner, tg_str_t result), void *owner);
 
-/* Ends it at once; done is called. A file is whole whenever its worker dies. */
+/* Ends it at once; done is called. A file is whole whenever its worker dies. A call that
+ * puts several files into place goes on, and done is called with what came of it. */
 void tgd_filecall_cancel(tgd_filecall_t *call);
 
 /* The owner goes away: the call is cancelled, done is not called. */

@@ -18,6 +18,8 @@
 
 typedef struct {
     tgd_tree_t    tree;
+    bool        (*commit)(void);   /* asks whether several files may go into place; after
+                                      true nobody ends the call half way */
     json_t       *arguments;
     const char   *known;       /* hash of the file as this session knows it; "": not */
     tg_buf_t      out;         /* the answer of a call that went well */

@@ -107,6 +107,27 @@ answer_send(const void *data, size_t len)
 }
 
 
+/* The front's leave is waited for: without it the front could have us killed after the
+ * first of the files. What this took of the time does not count for the commit. */
+static bool
+worker_commit(void)
+{
+    char                            leave;
+    static const tgd_file_answer_t  none = { 0, 0 };
+
+    /* on a socket that is empty this much goes in at once */
+    if (send(TGD_WORKER_SOCKET, &none, sizeof(none), MSG_NOSIGNAL)
+        != (ssize_t) sizeof(none)
+        || !receive(&leave, sizeof(leave)))
+    {
+        return false;
+    }
+
+    (void) alarm(TGD_FILES_COMMIT_S);
+    return true;
+}
+
+
 static void
 work_answer(tgd_work_t *work, bool done)
 {
@@ -149,6 +170,7 @@ work_run(const tgd_file_request_t *request, char *arguments, tgd_work_pt run)
 
     work.tree.root = TGD_WORKER_ROOT;
     work.tree.deadline = tgd_monotonic_ms() + TGD_FILES_WORK_MS;
+    work.commit = worker_commit;
     work.known = request->known;
     work.arguments = json_loadb(arguments, request->len, JSON_ALLOW_NUL, NULL);
     tg_buf_init(&work.out, TGD_WORK_RESULT_MAX);

@@ -121,30 +121,54 @@ writes_check(tgd_work_t *work, tgd_writes_t *writes, size_t *at)
 }
 
 
+static bool
+writes_stage(tgd_work_t *work, tgd_writes_t *writes, size_t *at)
+{
+    tgd_write_t  *item;
+
+    for (*at = 0; *at < writes->count; (*at)++) {
+        item = &writes->items[*at];
+
+        if (!tgd_tree_stage(&work->tree, item->path, item->content, item->mode,
+                            &item->staged, &work->error))
+        {
+            return false;
+        }
+    }
+
+    /* one alone is whole at any time */
+    return writes->count == 1 || work->commit()
+           || tgd_work_fail(work, "cancelled", NULL, "the call was cancelled");
+}
+
+
+static bool
+writes_place(tgd_work_t *work, tgd_writes_t *writes, size_t *at)
+{
+    tgd_write_t  *item;
+
+    for (*at = 0; *at < writes->count; (*at)++) {
+        item = &writes->items[*at];
+
+        if (!tgd_tree_place(&item->staged, item->path, writes->overwrite,
+                            writes->count > 1, &work->error))
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
 /* all of them, or none */
 static bool
 writes_commit(tgd_work_t *work, tgd_writes_t *writes, size_t *at)
 {
-    bool          done;
-    size_t        i;
-    tgd_write_t  *item;
+    bool    done;
+    size_t  i;
 
-    done = true;
-
-    for (*at = 0; done && *at < writes->count; (*at)++) {
-        item = &writes->items[*at];
-        done = tgd_tree_stage(&work->tree, item->path, item->content, item->mode,
-                              &item->staged, &work->error);
-    }
-
-    for (*at = done ? 0 : *at - 1; done && *at < writes->count; (*at)++) {
-        item = &writes->items[*at];
-        done = tgd_tree_place(&item->staged, item->path, writes->overwrite,
-                              writes->count > 1, &work->error);
-        if (!done) {
-            break;
-        }
-    }
+    done = writes_stage(work, writes, at) && writes_place(work, writes, at);
 
     /* the last one that went in comes out first */
     for (i = writes->count; i > 0; i--) {

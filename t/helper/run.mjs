@@ -13,6 +13,7 @@ import { lifeCases } from './cases-life.mjs';
 import { escapeCases } from './cases-escape.mjs';
 import { leakCases } from './cases-leak.mjs';
 import { filesCases } from './cases-files.mjs';
+import { filesCommitCases } from './cases-files-commit.mjs';
 import { filesSearchCases } from './cases-files-search.mjs';
 import { recoveryCases } from './cases-recovery.mjs';
 
@@ -82,7 +83,7 @@ for (const mode of modes) {
         ?? (ASAN && mode === 'user' ? 'the address sanitizer does not fit the rlimits' : undefined);
     if (reason) blocked.set(mode, reason);
     for (const list of [protocolCases, resourceCases, lifeCases, escapeCases, leakCases, filesCases,
-        filesSearchCases]) {
+        filesCommitCases, filesSearchCases]) {
         register(mode, list(mode));
     }
     register(mode, recoveryCases(mode), { own: true });
