@@ -129,6 +129,36 @@ tgd_arg_number(tgd_work_t *work, const char *name, int64_t min, int64_t max,
 }
 
 
+/* what tg_file_path leaves to its callers */
+static bool
+path_names_fit(tgd_work_t *work, const char *path)
+{
+    char         name[TG_FILE_NAME_MAX + 1];
+    size_t       n, count;
+    const char  *p;
+
+    for (p = path, count = 0; *p != '\0'; p += n + (p[n] == '/')) {
+        n = strcspn(p, "/");
+
+        if (++count > TGD_PATH_NAMES_MAX) {
+            tgd_error_set(&work->error, "invalid_path", "path",
+                          "path: must have at most %d components", TGD_PATH_NAMES_MAX);
+            return false;
+        }
+
+        memcpy(name, p, n);
+        name[n] = '\0';
+
+        if (tgd_stage_is_temp(name)) {
+            return tgd_work_fail(work, "invalid_path", "path",
+                                 "this name is kept for files on their way");
+        }
+    }
+
+    return true;
+}
+
+
 bool
 tgd_arg_path_of(tgd_work_t *work, tg_str_t given, char path[TG_FILE_PATH_MAX + 1])
 {
@@ -148,12 +178,7 @@ tgd_arg_path_of(tgd_work_t *work, tg_str_t given, char path[TG_FILE_PATH_MAX + 1
                              " 255");
     }
 
-    if (tgd_stage_is_temp(tg_file_path_name(tg_str_of(path)).data)) {
-        return tgd_work_fail(work, "invalid_path", "path",
-                             "this name is kept for files on their way");
-    }
-
-    return true;
+    return path_names_fit(work, path);
 }
 
 

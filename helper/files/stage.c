@@ -4,7 +4,6 @@
  * old content or the new, and so does everybody after a crash.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,83 +32,85 @@ tgd_stage_is_temp(const char *name)
 }
 
 
-int
-tgd_tree_parent(const tgd_tree_t *tree, const char *path, bool make, const char **name)
+bool
+tgd_stage_sweep(int dir, const char *name, const struct stat *st)
 {
-    int     dir, error;
-    char    part[TG_FILE_PATH_MAX + 1];
-    size_t  i;
+    return time(NULL) - st->st_mtim.tv_sec > TGD_TEMP_STALE_S
+           && unlinkat(dir, name, 0) == 0;
+}
 
-    *name = strrchr(path, '/');
-    *name = *name == NULL ? path : *name + 1;
 
+/* one directory further; with make, one that is missing is made */
+static int
+step(int dir, const char *name, bool make, bool *made)
+{
+    int  next;
+
+    *made = false;
+    next = tgd_tree_open_at(dir, name, O_RDONLY|O_DIRECTORY);
+
+    if (next == -1 && errno == ENOENT && make) {
+        *made = mkdirat(dir, name, 0755) == 0;
+
+        if (*made || errno == EEXIST) {
+            next = tgd_tree_open_at(dir, name, O_RDONLY|O_DIRECTORY);
+        }
+    }
+
+    return next;
+}
+
+
+/* each from the one before: paths do not cost their length for each of their parts */
+static int
+parent_open(const tgd_tree_t *tree, const char *path, bool make, const char **name,
+    tgd_made_t *dirs)
+{
+    int     dir, next, error;
+    bool    made;
+    char    part[TG_FILE_NAME_MAX + 1];
+    size_t  n;
+
+    dirs->count = 0;
     dir = tgd_tree_open(tree, ".", O_RDONLY|O_DIRECTORY);
 
-    for (i = 0; dir != -1 && path + i != *name; i++) {
-        if (path[i] != '/') {
-            continue;
+    for (*name = path; dir != -1; *name += n + 1) {
+        n = strcspn(*name, "/");
+        if ((*name)[n] == '\0') {
+            break;
         }
 
-        memcpy(part, path, i);
-        part[i] = '\0';
-        error = 0;
+        if (n >= sizeof(part)) {
+            (void) close(dir);
+            errno = ENAMETOOLONG;
+            return -1;
+        }
 
+        memcpy(part, *name, n);
+        part[n] = '\0';
+        next = step(dir, part, make, &made);
+
+        if (made) {
+            dirs->count++;
+            dirs->len = (size_t) (*name - path) + n;
+        }
+
+        error = errno;
         (void) close(dir);
-        dir = tgd_tree_open(tree, part, O_RDONLY|O_DIRECTORY);
-
-        if (dir == -1 && errno == ENOENT && make) {
-            /* the parent is there: it was opened the round before */
-            const char  *last;
-
-            dir = tgd_tree_parent(tree, part, false, &last);
-            if (dir != -1 && mkdirat(dir, last, 0755) == -1 && errno != EEXIST) {
-                error = errno;
-            }
-            if (dir != -1) {
-                (void) close(dir);
-            }
-            errno = error;
-            dir = error == 0 ? tgd_tree_open(tree, part, O_RDONLY|O_DIRECTORY) : -1;
-        }
+        errno = error;
+        dir = next;
     }
 
     return dir;
 }
 
 
-/* what a worker that was killed has left */
-static void
-sweep(int dir)
+int
+tgd_tree_parent(const tgd_tree_t *tree, const char *path, bool make, const char **name)
 {
-    int             copy;
-    DIR            *list;
-    size_t          seen;
-    time_t          now;
-    struct stat     st;
-    struct dirent  *entry;
+    tgd_made_t  dirs;
 
-    copy = openat(dir, ".", O_RDONLY|O_DIRECTORY|O_CLOEXEC);
-    list = copy == -1 ? NULL : fdopendir(copy);
-    if (list == NULL) {
-        if (copy != -1) {
-            (void) close(copy);
-        }
-        return;
-    }
-
-    now = time(NULL);
-    seen = 0;
-
-    while (seen++ < TGD_TREE_ENTRIES_MAX && (entry = readdir(list)) != NULL) {
-        if (tgd_stage_is_temp(entry->d_name)
-            && fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0
-            && now - st.st_mtim.tv_sec > TGD_TEMP_STALE_S)
-        {
-            (void) unlinkat(dir, entry->d_name, 0);
-        }
-    }
-
-    (void) closedir(list);
+    return parent_open(tree, path, make, name, &dirs);
 }
 
 
@@ -169,13 +170,12 @@ tgd_tree_stage(const tgd_tree_t *tree, const char *path, tg_str_t content, mode_
 
     memset(staged, 0, sizeof(*staged));
 
-    staged->dir = tgd_tree_parent(tree, path, true, &name);
+    staged->dir = parent_open(tree, path, true, &name, &staged->made);
     if (staged->dir == -1) {
         return tgd_tree_error(error, errno, path);
     }
 
     (void) snprintf(staged->name, sizeof(staged->name), "%s", name);
-    sweep(staged->dir);
 
     fd = temp_open(staged);
     if (fd == -1) {

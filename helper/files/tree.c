@@ -22,6 +22,8 @@
 typedef struct {
     const tgd_tree_t   *tree;
     bool                deep;
+    bool                temps;       /* visited as well, or swept */
+    bool                cut;         /* something was left out */
     const char         *skip;
     tgd_tree_visit_pt   visit;
     void               *data;
@@ -57,8 +59,8 @@ static const struct {
 };
 
 
-static int
-open_beneath(int dir, const char *path, int flags)
+int
+tgd_tree_open_at(int dir, const char *path, int flags)
 {
     int              i, fd;
     struct open_how  how;
@@ -81,7 +83,7 @@ open_beneath(int dir, const char *path, int flags)
 int
 tgd_tree_open(const tgd_tree_t *tree, const char *path, int flags)
 {
-    return open_beneath(tree->root, path, flags);
+    return tgd_tree_open_at(tree->root, path, flags);
 }
 
 
@@ -227,6 +229,22 @@ tgd_file_free(tgd_file_t *file)
 }
 
 
+/* An entry of a directory that a walk has nothing to do with. A directory is none of ours
+ * whatever its name is. */
+static bool
+walk_passes(const tgd_walk_t *walk, int dir, const char *name, struct stat *st)
+{
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0
+        || fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) == -1)
+    {
+        return true;
+    }
+
+    return S_ISREG(st->st_mode) && tgd_stage_is_temp(name)
+           && (!walk->temps || tgd_stage_sweep(dir, name, st));
+}
+
+
 /* one directory; len is the length of its path in walk->path, 0 for the workspace */
 static tgd_walk_e
 walk_directory(tgd_walk_t *walk, int fd, size_t len, size_t depth)
@@ -249,18 +267,20 @@ walk_directory(tgd_walk_t *walk, int fd, size_t len, size_t depth)
     while (rc == TGD_WALK_WHOLE && (entry = readdir(list)) != NULL) {
         n = strlen(entry->d_name);
 
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0
-            || tgd_stage_is_temp(entry->d_name)
-            || fstatat(dirfd(list), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == -1)
-        {
-            continue;
-        }
-
-        if (walk->seen++ >= TGD_TREE_ENTRIES_MAX || len + n + 1 > TG_FILE_PATH_MAX
+        if (walk->seen++ >= TGD_TREE_ENTRIES_MAX
             || tgd_monotonic_ms() > walk->tree->deadline)
         {
             rc = TGD_WALK_CUT;
             break;
+        }
+
+        if (walk_passes(walk, dirfd(list), entry->d_name, &st)) {
+            continue;
+        }
+
+        if (len + n + 1 > TG_FILE_PATH_MAX) {
+            walk->cut = true;
+            continue;
         }
 
         if (len != 0) {
@@ -280,13 +300,14 @@ walk_directory(tgd_walk_t *walk, int fd, size_t len, size_t depth)
             continue;
         }
 
+        /* one deep branch shall not hide the others */
         if (depth == TGD_TREE_DEPTH_MAX) {
-            rc = TGD_WALK_CUT;
-            break;
+            walk->cut = true;
+            continue;
         }
 
         /* one that went away, or that its owner has closed, is left out */
-        child = open_beneath(dirfd(list), entry->d_name, O_RDONLY|O_DIRECTORY);
+        child = tgd_tree_open_at(dirfd(list), entry->d_name, O_RDONLY|O_DIRECTORY);
         if (child != -1) {
             rc = walk_directory(walk, child, n, depth + 1);
         }
@@ -297,18 +318,31 @@ walk_directory(tgd_walk_t *walk, int fd, size_t len, size_t depth)
 }
 
 
+static tgd_walk_e
+walk_run(tgd_walk_t *walk, const char *path)
+{
+    int         fd;
+    size_t      len;
+    tgd_walk_e  rc;
+
+    fd = tgd_tree_open(walk->tree, path, O_RDONLY|O_DIRECTORY);
+    if (fd == -1) {
+        return TGD_WALK_FAILED;
+    }
+
+    len = strcmp(path, ".") == 0 ? 0 : strlen(path);
+    memcpy(walk->path, path, len);
+
+    rc = walk_directory(walk, fd, len, 0);
+    return rc == TGD_WALK_WHOLE && walk->cut ? TGD_WALK_CUT : rc;
+}
+
+
 tgd_walk_e
 tgd_tree_walk(const tgd_tree_t *tree, const char *path, bool deep, const char *skip,
     tgd_tree_visit_pt visit, void *data)
 {
-    int                fd;
-    size_t             len;
     static tgd_walk_t  walk;
-
-    fd = tgd_tree_open(tree, path, O_RDONLY|O_DIRECTORY);
-    if (fd == -1) {
-        return TGD_WALK_FAILED;
-    }
 
     memset(&walk, 0, sizeof(walk));
     walk.tree = tree;
@@ -317,10 +351,7 @@ tgd_tree_walk(const tgd_tree_t *tree, const char *path, bool deep, const char *s
     walk.visit = visit;
     walk.data = data;
 
-    len = strcmp(path, ".") == 0 ? 0 : strlen(path);
-    memcpy(walk.path, path, len);
-
-    return walk_directory(&walk, fd, len, 0);
+    return walk_run(&walk, path);
 }
 
 
@@ -341,16 +372,31 @@ usage_visit(void *data, const char *path, const struct stat *st)
 bool
 tgd_tree_room(const tgd_tree_t *tree, int64_t bytes, size_t files, tgd_error_t *error)
 {
-    tgd_walk_e   rc;
-    tgd_usage_t  usage = { 0, 0 };
+    tgd_walk_e         rc;
+    tgd_usage_t        usage = { 0, 0 };
+    static tgd_walk_t  walk;
 
-    rc = tgd_tree_walk(tree, ".", true, NULL, usage_visit, &usage);
+    memset(&walk, 0, sizeof(walk));
+    walk.tree = tree;
+    walk.deep = true;
+    walk.temps = true;
+    walk.visit = usage_visit;
+    walk.data = &usage;
+
+    rc = walk_run(&walk, ".");
     if (rc == TGD_WALK_FAILED) {
         return tgd_tree_error(error, errno, ".");
     }
 
-    /* what could not be counted to the end counts as full */
-    if (rc == TGD_WALK_CUT || usage.files + files > TGD_WORKSPACE_FILES
+    if (rc == TGD_WALK_CUT && usage.files <= TGD_WORKSPACE_FILES) {
+        tgd_error_set(error, "quota_exceeded", NULL,
+                      "the workspace could not be counted: it has folders deeper than %d,"
+                      " or too much in it for the time; delete something",
+                      TGD_TREE_DEPTH_MAX);
+        return false;
+    }
+
+    if (usage.files + files > TGD_WORKSPACE_FILES
         || usage.bytes + bytes > (int64_t) TGD_WORKSPACE_MIB << 20)
     {
         tgd_error_set(error, "quota_exceeded", NULL,

@@ -17,6 +17,7 @@
 
 
 #define TGD_TREE_DEPTH_MAX     64
+#define TGD_PATH_NAMES_MAX     TGD_TREE_DEPTH_MAX   /* none that a walk can not reach */
 #define TGD_TREE_ENTRIES_MAX   50000            /* seen by one walk */
 #define TGD_WORKSPACE_MIB      256              /* of all files; tools that write refuse */
 #define TGD_WORKSPACE_FILES    20000            /* files and directories */
@@ -37,14 +38,22 @@ typedef struct {
     char     hash[TGD_HASH_HEX + 1];
 } tgd_file_t;
 
+/* Directories made on the way to a file: the last of them ends after len bytes of its
+ * path, and they lie in each other. */
+typedef struct {
+    size_t  count;
+    size_t  len;
+} tgd_made_t;
+
 /* New content of a file, written but not in its place yet. */
 typedef struct {
-    int       dir;             /* -1: nothing */
-    char      temp[64];
-    char      name[TG_FILE_NAME_MAX + 1];
-    bool      placed;
-    bool      exchanged;       /* temp is what was there before */
-    int64_t   mtime_ns;
+    int         dir;           /* -1: nothing */
+    char        temp[64];
+    char        name[TG_FILE_NAME_MAX + 1];
+    tgd_made_t  made;
+    bool        placed;
+    bool        exchanged;     /* temp is what was there before */
+    int64_t     mtime_ns;
 } tgd_staged_t;
 
 /* Called for each entry; path is relative to the workspace. False ends the walk. */
@@ -57,8 +66,9 @@ typedef enum {
 } tgd_walk_e;
 
 
-/* Opens beneath the workspace. -1 with errno. */
+/* Opens beneath the workspace, or beneath a directory of it. -1 with errno. */
 int tgd_tree_open(const tgd_tree_t *tree, const char *path, int flags);
+int tgd_tree_open_at(int dir, const char *name, int flags);
 
 /* The error that errno stands for, naming the path. Returns false. */
 bool tgd_tree_error(tgd_error_t *error, int code, const char *path);
@@ -74,11 +84,12 @@ bool tgd_tree_read_text(const tgd_tree_t *tree, const char *path, size_t max,
 void tgd_file_free(tgd_file_t *file);
 
 /* Visits what lies in a directory, in no order; temporary files are left out. Directories
- * named skip (may be NULL) are not entered. */
+ * named skip (may be NULL) are not entered, nor are those that lie too deep. */
 tgd_walk_e tgd_tree_walk(const tgd_tree_t *tree, const char *path, bool deep,
     const char *skip, tgd_tree_visit_pt visit, void *data);
 
-/* True when bytes more (and files more) are within the workspace's bounds. */
+/* True when bytes more (and files more) are within the workspace's bounds. Temporary files
+ * count; those that nobody owns any more are removed on the way. */
 bool tgd_tree_room(const tgd_tree_t *tree, int64_t bytes, size_t files,
     tgd_error_t *error);
 

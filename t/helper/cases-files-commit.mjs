@@ -70,4 +70,44 @@ export const filesCommitCases = () => [
             assert.ok(count.old > 0 && count.new > 0, JSON.stringify(count));
         },
     },
+    {
+        title: 'files: names of temporary files hide nothing from a tool or the count',
+        async run(daemon) {
+            const t = tools(daemon, 'fc1');
+            await t.run("mkdir -p .toolgate-a.tmp keep; echo x > .toolgate-a.tmp/f; for i in 1 2 3 4 5; do fallocate -l 60M keep/.toolgate-$i.tmp || head -c 60M /dev/zero > keep/.toolgate-$i.tmp; done", { timeout: 60 });
+            for (const p of ['.toolgate-x.tmp/f', 'a/.toolgate-x.tmp/b/f', '.toolgate-x.tmp']) {
+                bad(await t.write({ path: p, content: 'x' }), 'invalid_path');
+                bad(await t.writeMany({ files: [{ path: 'ok', content: 'x' }, { path: p, content: 'x' }] }), 'invalid_path');
+            }
+            const listed = good(await t.list({ recursive: true })).entries.map((e) => e.path);
+            assert.deepEqual(listed, ['.toolgate-a.tmp', '.toolgate-a.tmp/f', 'keep'], 'a directory is shown');
+            bad(await t.write({ path: 'a', content: 'x' }), 'quota_exceeded');
+            // old ones that nobody owns go with the next count, wherever they lie
+            const old = Date.now() / 1000 - 3600;
+            for (const name of fs.readdirSync(t.file('keep'))) fs.utimesSync(t.file(`keep/${name}`), old, old);
+            good(await t.write({ path: 'a', content: 'x' }));
+            assert.deepEqual(fs.readdirSync(t.file('keep')), []);
+        },
+    },
+    {
+        title: 'files: a deep path is refused and does not shut the workspace',
+        async run(daemon) {
+            const t = tools(daemon, 'fc2');
+            const p = `${'d/'.repeat(63)}f`;
+            good(await t.write({ path: p, content: 'x' }));
+            good(await t.write({ path: 'after', content: 'x' }));
+            for (const deep of [`d/${p}`, `${'d/'.repeat(70)}f`, `${'e/'.repeat(2000)}f`]) {
+                const r = bad(await t.write({ path: deep, content: 'x' }), 'invalid_path');
+                assert.ok(r.took < 2000, `${r.took}`);
+            }
+            good(await t.write({ path: 'after', content: 'y' }));
+            await t.run('p=x; for i in $(seq 80); do p=$p/x; done; mkdir -p $p; mkdir -p a z; echo x > a/f; echo x > z/f');
+            const listed = good(await t.list({ recursive: true, max_results: 5000 }));
+            assert.equal(listed.truncated, true);
+            for (const name of ['a/f', 'z/f', p]) assert.ok(listed.entries.some((e) => e.path === name), `the others are listed: ${name}`);
+            assert.match(bad(await t.write({ path: 'n', content: 'x' }), 'quota_exceeded').error_message, /could not be counted/);
+            await t.run('rm -rf x');
+            good(await t.write({ path: 'n', content: 'x' }));
+        },
+    },
 ];

@@ -613,7 +613,8 @@ END`, { session: 'swap' });
             assert.equal(list.truncated, true, 'deeper than 64');
             assert.ok(list.entries.length > 60);
             good(await t.search({ query: 'top' }));
-            good(await t.read({ path: `${'d/'.repeat(80)}f` }));
+            bad(await t.read({ path: `${'d/'.repeat(80)}f` }), 'invalid_path');
+            good(await t.read({ path: 'f' }));
             await t.run('chmod 700 closed shut');
         },
     },
