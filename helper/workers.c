@@ -65,6 +65,7 @@ tgd_workers_start(const tgd_launch_t *order, int front)
     worker.separate = workers_conf->slots->count != 0;
     worker.filter = workers_conf->filter;
     worker.set_title = workers_conf->set_title;
+    worker.parent = getpid();
 
     pid = fork();
     if (pid == 0) {

@@ -193,7 +193,10 @@ tgd_worker_run(const tgd_worker_t *worker)
     sigset_t             none;
     tgd_file_request_t   request;
 
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1) {
+    /* a launcher that went before this sends no signal any more */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1
+        || getppid() != worker->parent)
+    {
         _exit(1);
     }
 
@@ -215,8 +218,10 @@ tgd_worker_run(const tgd_worker_t *worker)
     }
 
     if (i == TGD_WORKER_TOOLS
-        || tgd_confine_worker(worker, TGD_WORKER_ROOT, worker_tools[i].programs) == -1)
+        || tgd_confine_worker(worker, TGD_WORKER_ROOT, worker_tools[i].programs) == -1
+        || getppid() != worker->parent)
     {
+        /* changing the user id has asked for the signal anew */
         _exit(1);
     }
 

@@ -15,6 +15,7 @@ typedef struct {
     int                  socket;                          /* to the front */
     bool                 separate;                        /* accounts have user ids */
     uid_t                owner;
+    pid_t                parent;                          /* the launcher */
     const tgd_filter_t  *filter;
     void               (*set_title)(const char *title);
 } tgd_worker_t;
