@@ -8,6 +8,7 @@
 
 
 #define TGD_ALLOWED_SHOWN  160
+#define TGD_OUT_TEXT_REST  1024       /* of an answer, kept for what follows a text */
 
 
 bool
@@ -80,6 +81,15 @@ tgd_arg_string(tgd_work_t *work, const char *name, bool required, tg_str_t *valu
     value->data = json_string_value(json);
     value->len = json_string_length(json);
     return true;
+}
+
+
+/* of what is written into files: none could be edited again that has one */
+bool
+tgd_arg_no_nul(tgd_work_t *work, const char *name, tg_str_t value)
+{
+    return memchr(value.data, '\0', value.len) == NULL
+           || tgd_work_fail(work, "invalid_argument", name, "must not hold NUL");
 }
 
 
@@ -242,14 +252,16 @@ void
 tgd_out_text(tg_buf_t *out, const char *member, tg_str_t text, size_t max_chars,
     size_t preview_chars)
 {
-    size_t    chars, shown, bytes;
+    size_t    chars, shown, bytes, room;
     tg_buf_t  json;
 
     chars = tg_file_chars(text);
     shown = chars <= max_chars ? chars : preview_chars;
 
-    /* escapes may make a text six times as long */
-    tg_buf_init(&json, TGD_WORK_TEXT_MAX);
+    /* escapes may make a text six times as long; what is in the answer already stays */
+    room = out->max - out->len;
+    room = room > TGD_OUT_TEXT_REST ? room - TGD_OUT_TEXT_REST : 1;
+    tg_buf_init(&json, room < TGD_WORK_TEXT_MAX ? room : TGD_WORK_TEXT_MAX);
 
     for ( ;; ) {
         bytes = tg_file_head(text, shown);

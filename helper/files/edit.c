@@ -400,6 +400,7 @@ tgd_files_edit(tgd_work_t *work)
         || !tgd_arg_path(work, true, edit.path)
         || !tgd_arg_string(work, "old_text", false, &one->old_text)
         || !tgd_arg_string(work, "new_text", true, &one->new_text)
+        || !tgd_arg_no_nul(work, "new_text", one->new_text)
         || !tgd_arg_number(work, "expected_replacements", 1, INT32_MAX, &one->expected)
         || !tgd_arg_flag(work, "replace_all", &one->all))
     {
@@ -447,8 +448,11 @@ multi_item(tgd_work_t *work, json_t *json, bool all, tg_file_edit_t *one)
         return false;
     }
 
-    return one->old_text.len != 0
-           || tgd_work_fail(work, "missing_old_text", NULL, "old_text must not be empty");
+    if (one->old_text.len == 0) {
+        return tgd_work_fail(work, "missing_old_text", NULL, "old_text must not be empty");
+    }
+
+    return tgd_arg_no_nul(work, "new_text", one->new_text);
 }
 
 

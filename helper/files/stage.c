@@ -193,6 +193,8 @@ tgd_tree_stage(const tgd_tree_t *tree, const char *path, tg_str_t content, mode_
         return tgd_tree_error(error, code, path);
     }
 
+    staged->dev = st.st_dev;
+    staged->ino = st.st_ino;
     staged->mtime_ns = (int64_t) st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     return true;
 }
@@ -256,6 +258,28 @@ tgd_tree_place(tgd_staged_t *staged, const char *path, bool overwrite, bool keep
 }
 
 
+/* What is in the place goes only while it is still ours: commands of the account write
+ * meanwhile, and theirs is the newer content then. */
+static void
+unplace(const tgd_staged_t *staged)
+{
+    struct stat  st;
+
+    if (fstatat(staged->dir, staged->name, &st, AT_SYMLINK_NOFOLLOW) == -1
+        || st.st_dev != staged->dev || st.st_ino != staged->ino)
+    {
+        return;
+    }
+
+    if (staged->exchanged) {
+        (void) renameat2(staged->dir, staged->temp, staged->dir, staged->name,
+                         RENAME_EXCHANGE);
+    } else {
+        (void) unlinkat(staged->dir, staged->name, 0);
+    }
+}
+
+
 void
 tgd_tree_settle(tgd_staged_t *staged, bool undo)
 {
@@ -263,21 +287,38 @@ tgd_tree_settle(tgd_staged_t *staged, bool undo)
         return;
     }
 
-    if (!staged->placed) {
-        (void) unlinkat(staged->dir, staged->temp, 0);
+    if (undo && staged->placed) {
+        unplace(staged);
+    }
 
-    } else if (undo && staged->exchanged) {
-        (void) renameat2(staged->dir, staged->temp, staged->dir, staged->name,
-                         RENAME_EXCHANGE);
-        (void) unlinkat(staged->dir, staged->temp, 0);
-
-    } else if (undo) {
-        (void) unlinkat(staged->dir, staged->name, 0);
-
-    } else if (staged->exchanged) {
+    if (!staged->placed || staged->exchanged) {
         (void) unlinkat(staged->dir, staged->temp, 0);
     }
 
     (void) close(staged->dir);
     staged->dir = -1;
+}
+
+
+void
+tgd_tree_unmake(const tgd_tree_t *tree, const char *path, const tgd_made_t *made)
+{
+    int          dir, rc;
+    char         part[TG_FILE_PATH_MAX + 1];
+    size_t       i;
+    const char  *name;
+
+    memcpy(part, path, made->len);
+    part[made->len] = '\0';
+
+    for (i = 0, rc = 0; rc == 0 && i < made->count; i++) {
+        dir = tgd_tree_parent(tree, part, false, &name);
+        if (dir == -1) {
+            break;
+        }
+
+        rc = unlinkat(dir, name, AT_REMOVEDIR);
+        (void) close(dir);
+        part[name == part ? 0 : name - part - 1] = '\0';
+    }
 }

@@ -234,9 +234,7 @@ tgd_file_free(tgd_file_t *file)
 static bool
 walk_passes(const tgd_walk_t *walk, int dir, const char *name, struct stat *st)
 {
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0
-        || fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) == -1)
-    {
+    if (fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW) == -1) {
         return true;
     }
 
@@ -266,6 +264,10 @@ walk_directory(tgd_walk_t *walk, int fd, size_t len, size_t depth)
 
     while (rc == TGD_WALK_WHOLE && (entry = readdir(list)) != NULL) {
         n = strlen(entry->d_name);
+
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
+            continue;
+        }
 
         if (walk->seen++ >= TGD_TREE_ENTRIES_MAX
             || tgd_monotonic_ms() > walk->tree->deadline)

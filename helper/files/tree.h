@@ -51,6 +51,8 @@ typedef struct {
     char        temp[64];
     char        name[TG_FILE_NAME_MAX + 1];
     tgd_made_t  made;
+    dev_t       dev;           /* which file is ours */
+    ino_t       ino;
     bool        placed;
     bool        exchanged;     /* temp is what was there before */
     int64_t     mtime_ns;
@@ -108,5 +110,8 @@ bool tgd_tree_place(tgd_staged_t *staged, const char *path, bool overwrite, bool
 
 /* Ends with it: done, or, with undo, as it was before. */
 void tgd_tree_settle(tgd_staged_t *staged, bool undo);
+
+/* Takes back the directories that were made for a path, as far as they are empty. */
+void tgd_tree_unmake(const tgd_tree_t *tree, const char *path, const tgd_made_t *made);
 
 #endif /* TGD_TREE_H */

@@ -38,6 +38,7 @@ bool tgd_arg_string(tgd_work_t *work, const char *name, bool required, tg_str_t 
 bool tgd_arg_flag(tgd_work_t *work, const char *name, bool *value);
 bool tgd_arg_number(tgd_work_t *work, const char *name, int64_t min, int64_t max,
     int64_t *value);
+bool tgd_arg_no_nul(tgd_work_t *work, const char *name, tg_str_t value);
 bool tgd_arg_path(tgd_work_t *work, bool required, char path[TG_FILE_PATH_MAX + 1]);
 bool tgd_arg_path_of(tgd_work_t *work, tg_str_t given, char path[TG_FILE_PATH_MAX + 1]);
 

@@ -41,8 +41,8 @@ write_content(tgd_work_t *work, json_t *json, tgd_write_t *item)
     item->content.data = json_string_value(json);
     item->content.len = json_string_length(json);
 
-    if (memchr(item->content.data, '\0', item->content.len) != NULL) {
-        return tgd_work_fail(work, "invalid_argument", "content", "must not hold NUL");
+    if (!tgd_arg_no_nul(work, "content", item->content)) {
+        return false;
     }
 
     if (item->content.len > TG_FILE_TEXT_MAX) {
@@ -90,7 +90,49 @@ write_before(tgd_work_t *work, tgd_write_t *item, bool overwrite, int64_t *bytes
     }
 
     item->mode = st.st_mode & 0777;
-    *bytes += (int64_t) item->content.len - (int64_t) st.st_size;
+    /* as the bytes of a workspace are counted: a hole takes no room and gives none */
+    *bytes += (int64_t) item->content.len - (int64_t) st.st_blocks * 512;
+    return true;
+}
+
+
+/* one of them is a folder of the other */
+static bool
+path_holds(const char *a, const char *b)
+{
+    size_t  n, m;
+
+    n = strlen(a);
+    m = strlen(b);
+
+    return n < m ? b[n] == '/' && memcmp(a, b, n) == 0
+                 : m < n && a[m] == '/' && memcmp(a, b, m) == 0;
+}
+
+
+/* an item against those before it */
+static bool
+write_alone(tgd_work_t *work, const tgd_writes_t *writes, size_t at)
+{
+    size_t       i;
+    const char  *path, *other;
+
+    path = writes->items[at].path;
+
+    for (i = 0; i < at; i++) {
+        other = writes->items[i].path;
+
+        if (strcmp(path, other) == 0) {
+            return tgd_work_fail(work, "duplicate_path", "path",
+                                 "is given twice in one call");
+        }
+
+        if (path_holds(path, other)) {
+            return tgd_work_fail(work, "not_a_regular_file", "path",
+                                 "is a file and a folder in one call");
+        }
+    }
+
     return true;
 }
 
@@ -98,21 +140,16 @@ write_before(tgd_work_t *work, tgd_write_t *item, bool overwrite, int64_t *bytes
 static bool
 writes_check(tgd_work_t *work, tgd_writes_t *writes, size_t *at)
 {
-    size_t   j, files;
+    size_t   files;
     int64_t  bytes;
 
     bytes = 0;
     files = 0;
 
     for (*at = 0; *at < writes->count; (*at)++) {
-        for (j = 0; j < *at; j++) {
-            if (strcmp(writes->items[j].path, writes->items[*at].path) == 0) {
-                return tgd_work_fail(work, "duplicate_path", "path",
-                                     "is given twice in one call");
-            }
-        }
-
-        if (!write_before(work, &writes->items[*at], writes->overwrite, &bytes, &files)) {
+        if (!write_alone(work, writes, *at)
+            || !write_before(work, &writes->items[*at], writes->overwrite, &bytes, &files))
+        {
             return false;
         }
     }
@@ -173,6 +210,10 @@ writes_commit(tgd_work_t *work, tgd_writes_t *writes, size_t *at)
     /* the last one that went in comes out first */
     for (i = writes->count; i > 0; i--) {
         tgd_tree_settle(&writes->items[i - 1].staged, !done);
+        if (!done) {
+            tgd_tree_unmake(&work->tree, writes->items[i - 1].path,
+                            &writes->items[i - 1].staged.made);
+        }
     }
 
     return done;
@@ -184,13 +225,25 @@ writes_answer(tgd_work_t *work, const tgd_writes_t *writes)
 {
     char                hash[TGD_HASH_HEX + 1];
     size_t              i;
+    bool                cut;
     const tgd_write_t  *item;
 
+    cut = writes->truncated;
     (void) tg_buf_cstr(&work->out, writes->many ? "{\"ok\":true,\"written\":["
                                                 : "{\"ok\":true,");
 
     for (i = 0; i < writes->count; i++) {
         item = &writes->items[i];
+
+        /* who has written a file knows what is in it */
+        tg_json_sha256_hex(item->content, hash);
+        tgd_work_knows(work, item->path, hash);
+
+        /* they are written, so it can only be said in short */
+        if (work->out.len > TGD_WORK_LIST_MAX) {
+            cut = true;
+            continue;
+        }
 
         if (writes->many) {
             (void) tg_buf_cstr(&work->out, i == 0 ? "{" : ",{");
@@ -202,15 +255,11 @@ writes_answer(tgd_work_t *work, const tgd_writes_t *writes)
             tgd_out_absolute(&work->out, item->path);
         }
         (void) tg_buf_printf(&work->out, ",\"size\":%zu}", item->content.len);
-
-        /* who has written a file knows what is in it */
-        tg_json_sha256_hex(item->content, hash);
-        tgd_work_knows(work, item->path, hash);
     }
 
     if (writes->many) {
         (void) tg_buf_printf(&work->out, "],\"truncated\":%s}",
-                             writes->truncated ? "true" : "false");
+                             cut ? "true" : "false");
     }
 }
 

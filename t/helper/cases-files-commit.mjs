@@ -110,4 +110,64 @@ export const filesCommitCases = () => [
             good(await t.write({ path: 'n', content: 'x' }));
         },
     },
+    {
+        title: 'files: what is written is answered as written, with as much as fits',
+        async run(daemon) {
+            const t = tools(daemon, 'fc3');
+            const long = (n) => `${`${'x'.repeat(249)}/`.repeat(9)}${'y'.repeat(200)}${n}`;
+            const r = good(await t.writeMany({ files: Array.from({ length: MANY }, (_, n) => ({ path: long(n), content: `${n}` })) }));
+            assert.ok(r.raw.length < 256 * 1024);
+            assert.ok(r.written.length > 0);
+            assert.deepEqual([r.truncated, r.written.length < MANY], [true, true]);
+            assert.equal(t.text(long(99)), '99');
+            good(await t.edit({ path: long(99), old_text: '99', new_text: 'known' }));
+
+            // in an answer each of these takes six bytes: names, matches and diff together
+            const e = Array.from({ length: 10 }, () => '\u0001'.repeat(240)).join('/');
+            good(await t.write({ path: e, content: Array.from({ length: 44 }, (_, n) => `<${n}>${'\u0001'.repeat(250)}\n`).join('') }));
+            const edits = Array.from({ length: 44 }, (_, n) => ({ old_text: `<${n}>\u0001`, new_text: `<${n}>\u0002` }));
+            const many = good(await t.multi({ path: e, edits }));
+            assert.ok(many.raw.length < 256 * 1024);
+            assert.deepEqual([many.edits.length, many.truncated], [44, true]);
+            assert.match(t.text(e), /^<0>\u0002/);
+        },
+    },
+    {
+        title: 'files: an edit writes no NUL, as a write does not',
+        async run(daemon) {
+            const t = tools(daemon, 'fc4');
+            good(await t.write({ path: 'f', content: 'one two' }));
+            bad(await t.write({ path: 'f', content: 'a\u0000b' }), 'invalid_argument');
+            bad(await t.edit({ path: 'f', old_text: 'one', new_text: 'a\u0000b' }), 'invalid_argument');
+            const r = bad(await t.multi({ path: 'f', edits: [{ old_text: 'two', new_text: '2' }, { old_text: 'one', new_text: '\u0000' }] }), 'invalid_argument');
+            assert.equal(r.failed_edit_index, 1);
+            assert.equal(t.text('f'), 'one two');
+        },
+    },
+    {
+        title: 'files: several files that fail leave no folders behind',
+        async run(daemon) {
+            const t = tools(daemon, 'fc5');
+            const file = (p) => ({ path: p, content: 'x' });
+            for (const files of [[file('n'), file('n/x')], [file('n/x/y'), file('n')]]) {
+                assert.equal(bad(await t.writeMany({ files }), 'not_a_regular_file').failed_file_index, 1);
+            }
+            // the last one can not be made: what its owner has closed is seen when it is staged
+            await t.run('mkdir closed there; chmod 500 closed');
+            bad(await t.writeMany({ files: [file('new/a/b'), file('new/c/d'), file('there/e/f'), file('closed/g/h')] }), 'access_denied');
+            assert.deepEqual(good(await t.list({ recursive: true })).entries.map((e) => e.path), ['closed', 'there']);
+            good(await t.writeMany({ files: [file('new/a/b'), file('new-er')] }));
+        },
+    },
+    {
+        title: 'files: a hole that is replaced makes no room',
+        async run(daemon) {
+            const t = tools(daemon, 'fc6');
+            await t.run('truncate -s 50M hole; for i in 1 2 3 4 5; do fallocate -l 51M big$i || head -c 51M /dev/zero > big$i; done; fallocate -l 1M rest || head -c 1M /dev/zero > rest', { timeout: 60 });
+            bad(await t.write({ path: 'hole', content: 'x' }), 'quota_exceeded');
+            await t.run('rm big1');
+            good(await t.write({ path: 'hole', content: 'x' }));
+            await t.run('rm -f big*');
+        },
+    },
 ];
