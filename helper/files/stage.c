@@ -160,6 +160,13 @@ temp_fill(int fd, tg_str_t content, mode_t mode)
 }
 
 
+static int64_t
+mtime_ns(const struct stat *st)
+{
+    return (int64_t) st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+
 bool
 tgd_tree_stage(const tgd_tree_t *tree, const char *path, tg_str_t content, mode_t mode,
     tgd_staged_t *staged, tgd_error_t *error)
@@ -195,7 +202,7 @@ tgd_tree_stage(const tgd_tree_t *tree, const char *path, tg_str_t content, mode_
 
     staged->dev = st.st_dev;
     staged->ino = st.st_ino;
-    staged->mtime_ns = (int64_t) st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    staged->mtime_ns = mtime_ns(&st);
     return true;
 }
 
@@ -259,14 +266,16 @@ tgd_tree_place(tgd_staged_t *staged, const char *path, bool overwrite, bool keep
 
 
 /* What is in the place goes only while it is still ours: commands of the account write
- * meanwhile, and theirs is the newer content then. */
+ * meanwhile, and theirs is the newer content then. The number of a file that went is given
+ * to the next one, and a file can be written in its place: hence the time as well. */
 static void
 unplace(const tgd_staged_t *staged)
 {
     struct stat  st;
 
     if (fstatat(staged->dir, staged->name, &st, AT_SYMLINK_NOFOLLOW) == -1
-        || st.st_dev != staged->dev || st.st_ino != staged->ino)
+        || st.st_dev != staged->dev || st.st_ino != staged->ino
+        || mtime_ns(&st) != staged->mtime_ns)
     {
         return;
     }

@@ -1,7 +1,8 @@
 /*
  * The helper's pure parts: fair queue, output capture, calls, configuration, names
- * of workspaces, what sessions know of files, control group tables of other machines, timers. The sources are
- * taken in whole, since no library holds them.
+ * of workspaces, what sessions know of files, how files come and go, control group
+ * tables of other machines, timers. The sources are taken in whole, since no library
+ * holds them.
  */
 
 #include <stdarg.h>
@@ -22,6 +23,8 @@
 #include "../../helper/workspace.c"
 #include "../../helper/loop.c"
 #include "../../helper/files/state.c"
+#include "../../helper/files/tree.c"
+#include "../../helper/files/stage.c"
 #include "../../helper/sandbox/cgroup_find.c"
 #include "../../helper/sandbox/cgroup.c"
 
@@ -669,6 +672,78 @@ test_states(void **state)
 }
 
 
+/* --- files on their way --- */
+
+static void
+file_put(int dir, const char *name, const char *text)
+{
+    int  fd;
+
+    (void) unlinkat(dir, name, 0);
+    fd = openat(dir, name, O_WRONLY|O_CREAT|O_EXCL|O_CLOEXEC, 0600);
+    assert_int_not_equal(fd, -1);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    (void) close(fd);
+}
+
+
+/* whether it was there before or not: taken back, unless somebody else has written it */
+static void
+test_stage_undo(void **state)
+{
+    int           i;
+    char          path[] = "/tmp/tg-unit-XXXXXX";
+    tgd_tree_t    tree;
+    tgd_error_t   error;
+    tgd_staged_t  staged;
+
+    (void) state;
+    assert_non_null(mkdtemp(path));
+    tree.root = open(path, O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+    tree.deadline = tgd_monotonic_ms() + 10000;
+    assert_int_not_equal(tree.root, -1);
+
+    for (i = 0; i < 4; i++) {
+        if (i & 1) {
+            file_put(tree.root, "f", "old");
+        }
+
+        assert_true(tgd_tree_stage(&tree, "f", tg_str("new"), 0600, &staged, &error));
+        assert_true(tgd_tree_place(&staged, "f", true, true, &error));
+        assert_file(tree.root, "f", "new");
+
+        if (i & 2) {
+            /* later by more than the clock of a file system can miss */
+            (void) usleep(20000);
+            file_put(tree.root, "f", "theirs");
+        }
+        tgd_tree_settle(&staged, true);
+
+        if (i == 0) {
+            assert_int_equal(faccessat(tree.root, "f", F_OK, 0), -1);
+        } else {
+            assert_file(tree.root, "f", i == 1 ? "old" : "theirs");
+        }
+        assert_int_equal(faccessat(tree.root, staged.temp, F_OK, 0), -1);
+        (void) unlinkat(tree.root, "f", 0);
+    }
+
+    /* folders on the way go, those that hold something stay */
+    assert_true(tgd_tree_stage(&tree, "a/b/c/f", tg_str("new"), 0600, &staged, &error));
+    assert_int_equal(staged.made.count, 3);
+    file_put(tree.root, "a/mine", "mine");
+    tgd_tree_settle(&staged, true);
+    tgd_tree_unmake(&tree, "a/b/c/f", &staged.made);
+    assert_int_equal(faccessat(tree.root, "a/b", F_OK, 0), -1);
+    assert_file(tree.root, "a/mine", "mine");
+
+    (void) unlinkat(tree.root, "a/mine", 0);
+    (void) unlinkat(tree.root, "a", AT_REMOVEDIR);
+    (void) close(tree.root);
+    assert_int_equal(rmdir(path), 0);
+}
+
+
 int
 main(void)
 {
@@ -685,6 +760,7 @@ main(void)
         cmocka_unit_test(test_cgroup_tables),
         cmocka_unit_test(test_cgroup_limits),
         cmocka_unit_test(test_states),
+        cmocka_unit_test(test_stage_undo),
         cmocka_unit_test(test_timers),
     };
 
