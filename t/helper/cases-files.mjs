@@ -389,10 +389,17 @@ END`, { session: 'swap' });
             const took = (await t.write({ path: 'f', content: texts[0] })).took;
             let killed = 0;
             for (let n = 0; n < 150; n++) {
-                const call = t.write({ path: 'f', content: texts[n % 2] });
+                let over = false;
+                const call = t.write({ path: 'f', content: texts[n % 2] }).finally(() => { over = true; });
                 await sleep(Math.random() * took);
-                for (const p of descendants(daemon.launcher)) {
-                    if (p.name.startsWith('toolgated: file')) { try { process.kill(p.pid, 'SIGKILL'); } catch { /* it has ended */ } }
+                // a worker lives for milliseconds: it is looked for until the call is over
+                for (let hit = false; !hit && !over; await sleep(0)) {
+                    for (const p of descendants(daemon.launcher)) {
+                        if (p.name.startsWith('toolgated: file')) {
+                            hit = true;
+                            try { process.kill(p.pid, 'SIGKILL'); } catch { /* it has ended */ }
+                        }
+                    }
                 }
                 const r = await call;
                 if (!r.ok) { killed++; bad(r, 'file_tool_failed'); }
