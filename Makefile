@@ -59,8 +59,8 @@ $(OUT)/unit/%: t/unit/%.c $(wildcard t/unit/*.h) $(OUT)/san/libtg.a
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) $(SAN) -D_GNU_SOURCE -Icore -Ihelper -It/unit $< $(OUT)/san/libtg.a -o $@ -lcmocka $(LIBS) -lm
 
-# takes the helper's pure parts in as source
-$(OUT)/unit/test_helper: $(HELPER) $(HELPER_H)
+# these take the helper's pure parts in as source
+$(OUT)/unit/test_helper $(OUT)/unit/test_helper_files: $(HELPER) $(HELPER_H)
 
 # libFuzzer: core is compiled once, with coverage, for all of them
 $(OUT)/fuzz/%.o: %.c $(CORE_H)

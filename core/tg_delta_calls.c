@@ -75,10 +75,21 @@ tg_delta_about_item(const json_t *item, bool has_index, int64_t index)
 }
 
 
+/* Adds a piece to its call, or to a new one; closed: it is whole with it. */
 static tg_rc_e
-tg_delta_call_fill(tg_delta_call_t *call, const tg_delta_about_t *about,
-    tg_delta_piece_t *piece)
+tg_delta_call_put(tg_delta_t *delta, tg_delta_call_t *call,
+    const tg_delta_about_t *about, tg_delta_piece_t *piece, bool closed)
 {
+    tg_rc_e  rc;
+
+    rc = TG_OK;
+    call = call ? call : tg_delta_new_call(delta, &rc);
+
+    if (call == NULL) {
+        return rc;
+    }
+
+    call->closed = closed;
     piece->id = about->call;
     piece->has_index = about->has_index;
     piece->index = about->index;
@@ -104,7 +115,6 @@ tg_rc_e
 tg_delta_call_begins(tg_delta_t *delta, const json_t *item, bool has_index,
     int64_t index)
 {
-    tg_rc_e            rc;
     tg_delta_call_t   *call;
     tg_delta_about_t   about;
     tg_delta_piece_t   piece;
@@ -118,23 +128,13 @@ tg_delta_call_begins(tg_delta_t *delta, const json_t *item, bool has_index,
     piece.name = tg_delta_get(item, "name");
     call = tg_delta_call_find(delta, &about, false, tg_delta_by_ids);
 
-    if (call == NULL) {
-        rc = TG_OK;
-        call = tg_delta_new_call(delta, &rc);
-
-        if (call == NULL) {
-            return rc;
-        }
-    }
-
-    return tg_delta_call_fill(call, &about, &piece);
+    return tg_delta_call_put(delta, call, &about, &piece, false);
 }
 
 
 tg_rc_e
 tg_delta_call_arguments(tg_delta_t *delta, const json_t *root, bool whole)
 {
-    tg_rc_e            rc;
     tg_delta_call_t   *call;
     tg_delta_about_t   about;
     tg_delta_piece_t   piece;
@@ -159,16 +159,7 @@ tg_delta_call_arguments(tg_delta_t *delta, const json_t *root, bool whole)
 
     piece.arguments = tg_delta_get(root, whole ? "arguments" : "delta");
 
-    if (call == NULL) {
-        rc = TG_OK;
-        call = tg_delta_new_call(delta, &rc);
-
-        if (call == NULL) {
-            return rc;
-        }
-    }
-
-    return tg_delta_call_fill(call, &about, &piece);
+    return tg_delta_call_put(delta, call, &about, &piece, false);
 }
 
 
@@ -176,7 +167,7 @@ tg_rc_e
 tg_delta_call_done(tg_delta_t *delta, const json_t *item, bool has_index,
     int64_t index, tg_delta_taken_t taken)
 {
-    tg_rc_e            rc;
+    bool               fresh;
     const json_t      *arguments;
     tg_delta_call_t   *call;
     tg_delta_about_t   about;
@@ -197,28 +188,19 @@ tg_delta_call_done(tg_delta_t *delta, const json_t *item, bool has_index,
         call = tg_delta_call_find(delta, &about, false, tg_delta_by_place);
     }
 
-    if (call == NULL) {
-
-        if (!taken.add) {
-            return TG_OK;
-        }
-
-        rc = TG_OK;
-        call = tg_delta_new_call(delta, &rc);
-
-        if (call == NULL) {
-            return rc;
-        }
+    if (call == NULL && !taken.add) {
+        return TG_OK;
     }
 
     memset(&piece, 0, sizeof(piece));
     piece.name = tg_delta_get(item, "name");
     arguments = json_object_get(item, "arguments");
+    fresh = call == NULL || call->arguments.len == 0;
 
-    if (call->arguments.len == 0 && json_is_string(arguments)) {
+    if (fresh && json_is_string(arguments)) {
         piece.arguments = tg_delta_get(item, "arguments");
 
-    } else if (call->arguments.len == 0 && arguments && !json_is_null(arguments)) {
+    } else if (fresh && arguments && !json_is_null(arguments)) {
 
         if (taken.rounded) {
             return TG_E_SYNTAX;
@@ -227,9 +209,7 @@ tg_delta_call_done(tg_delta_t *delta, const json_t *item, bool has_index,
         piece.arguments_value = arguments;
     }
 
-    call->closed = true;
-
-    return tg_delta_call_fill(call, &about, &piece);
+    return tg_delta_call_put(delta, call, &about, &piece, true);
 }
 
 

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "fuzz_scan_help.h"
 #include "tg_error.h"
 #include "tg_responses.h"
 
@@ -16,33 +17,6 @@ static tg_rc_e
 add(void *ctx, const char *data, size_t len)
 {
     return tg_buf_append(ctx, data, len);
-}
-
-
-static void
-check(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
-
-
-static tg_scan_t *
-scan_of(tg_str_t text)
-{
-    tg_scan_t  *scan;
-
-    scan = tg_scan_new();
-    check(scan != NULL);
-    (void) tg_scan_feed(scan, text.data, text.len);
-
-    if (tg_scan_finish(scan) != TG_OK) {
-        tg_scan_free(scan);
-        return NULL;
-    }
-
-    return scan;
 }
 
 

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "fuzz_scan_help.h"
 #include "tg_delta.h"
 #include "tg_to_responses.h"
 #include "tg_walk.h"
@@ -18,33 +19,6 @@ static tg_rc_e
 add(void *ctx, tg_str_t piece)
 {
     return tg_buf_append(ctx, piece.data, piece.len);
-}
-
-
-static void
-check(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
-
-
-static tg_scan_t *
-scan_of(tg_str_t text)
-{
-    tg_scan_t  *scan;
-
-    scan = tg_scan_new();
-    check(scan != NULL);
-    (void) tg_scan_feed(scan, text.data, text.len);
-
-    if (tg_scan_finish(scan) != TG_OK) {
-        tg_scan_free(scan);
-        return NULL;
-    }
-
-    return scan;
 }
 
 
